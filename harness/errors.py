@@ -1,0 +1,86 @@
+"""The one family of errors: each says what happened, why, what to do next, and how `hil` exits."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Kind(str, Enum):
+    """Where the cause of an error lies; decides who should act on it."""
+
+    CONFIGURATION = "configuration"
+    INFRASTRUCTURE = "infrastructure"
+    DEVICE = "device"
+    REFUSED = "refused"
+    BUG = "bug"
+
+
+class HarnessError(Exception):
+    """Base of every error that the harness raises on purpose.
+
+    :param message: what happened and why, one or two sentences, no trailing newline.
+    :param hint: what the reader can do next; empty where there is nothing to do.
+    """
+
+    kind: ClassVar[Kind] = Kind.BUG
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ConfigurationError(HarnessError):
+    """The inventory, a scenario, an option or a file given by the user is wrong."""
+
+    kind = Kind.CONFIGURATION
+    exit_code = 2
+
+
+class InfrastructureError(HarnessError):
+    """The lab failed, not the subject: a host is unreachable, a tool is missing, a disk is full."""
+
+    kind = Kind.INFRASTRUCTURE
+    exit_code = 3
+
+
+class BlockedError(InfrastructureError):
+    """The scenario could not run; the message names what is missing."""
+
+
+class DeadlineError(InfrastructureError):
+    """A remote operation passed its deadline; the message says what it waited for and last saw."""
+
+
+class DeviceError(HarnessError):
+    """The device under test answered with a failure of its own."""
+
+    kind = Kind.DEVICE
+    exit_code = 1
+
+
+class RefusedError(HarnessError):
+    """The interlock said no; nothing was changed."""
+
+    kind = Kind.REFUSED
+    exit_code = 4
+
+
+class HarnessBug(HarnessError):
+    """An invariant of the harness itself does not hold."""
+
+
+#: `hil run` reports one code when several hold; the first of these that occurred wins
+#: (design, "Words": 5, 2, 1, 4, 3). An interrupted run ends with 130.
+EXIT_PRECEDENCE: tuple[int, ...] = (5, 2, 1, 4, 3)
+EXIT_INTERRUPTED = 130
+
+
+def worst_exit_code(codes: set[int]) -> int:
+    """Return the exit code that stands for a run in which all of ``codes`` occurred."""
+    return next((code for code in EXIT_PRECEDENCE if code in codes), 0)

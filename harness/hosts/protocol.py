@@ -1,0 +1,75 @@
+"""What every host offers, however it is reached: run, read, list, readlink, put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.hosts.permits import Permit
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How a command on a host ended. ``exit_code`` is -1 where a signal or a lost link ended it."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """Standard output followed by standard error, for evidence."""
+        return self.stdout + self.stderr
+
+
+class Host(Protocol):
+    """A machine with cards in it.
+
+    Every call has a deadline in seconds and raises :class:`harness.errors.DeadlineError` past it,
+    :class:`harness.errors.InfrastructureError` when the machine cannot be reached, and
+    :class:`harness.errors.RefusedError` for anything that needs a permit and has none.
+    """
+
+    @property
+    def name(self) -> str:
+        """The host's name in the inventory."""
+        ...
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        permit: Permit | None = None,
+        deadline: float = 30.0,
+        on_output: Callable[[str], None] | None = None,
+    ) -> CommandResult:
+        """Run ``argv`` (words; glob characters in a word are expanded by the remote shell).
+
+        ``on_output`` is given standard output as it arrives, decoded, in the caller's thread.
+        A non-zero exit code is a result, not an error.
+        """
+        ...
+
+    def read(self, path: str, *, deadline: float = 30.0) -> bytes:
+        """Return the content of ``path``. :raises OSError: with the remote errno where it is known."""
+        ...
+
+    def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
+        """Return the names in the directory ``path``, sorted."""
+        ...
+
+    def readlink(self, path: str, *, deadline: float = 30.0) -> str:
+        """Return the canonical path that ``path`` resolves to (``readlink -f``)."""
+        ...
+
+    def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
+        """Write ``source`` to ``path``; the permit names the path and the SHA-256 of the bytes."""
+        ...
+
+    def close(self) -> None:
+        """Release the connection; may be called twice."""
+        ...

@@ -1,0 +1,1 @@
+"""What was intended, claimed and observed, and the pure checkers that turn it into verdicts."""
