@@ -88,7 +88,7 @@ class RunStarted(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioStarted(Record):
-    """A scenario begins; ``expects`` is what it states (:class:`harness.judgement.model.Expectation` as JSON)."""
+    """A scenario begins; ``expects``: what it states, as :meth:`.model.Expectation.to_json` has it."""
 
     kind: ClassVar[str] = "scenario-started"
     scenario: str
