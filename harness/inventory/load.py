@@ -1,0 +1,228 @@
+"""Reads an inventory file; an error names file, line and key, what is allowed and the nearest spelling."""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedBase, CommentedMap
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from harness.errors import ConfigurationError
+from harness.inventory.model import Inventory, nearest
+
+Keys = tuple[str | int, ...]
+
+#: Names the file where it is not ``inventory.yaml`` of the current directory or one above it.
+PATH_VARIABLE = "HIL_INVENTORY"
+
+_SECRET_KEYS = frozenset({"password", "passwd", "pass", "passphrase", "pwd", "secret", "token", "api_key"})
+_SECRET_HINT = (
+    "Say where the secret is found: credentials: {env: LAB_PASSWORD}, {file: ~/.secrets/lab} (mode 0600), "
+    "{key_file: ~/.ssh/id_ed25519} or {agent: true}."
+)
+
+
+def find_inventory() -> Path:
+    """Return the inventory that holds here: ``$HIL_INVENTORY``, else the nearest ``inventory.yaml`` upwards.
+
+    :raises ConfigurationError: there is none.
+    """
+    named = os.environ.get(PATH_VARIABLE)
+    if named:
+        return Path(named)
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / "inventory.yaml").is_file():
+            return directory / "inventory.yaml"
+    raise ConfigurationError(
+        f"There is no inventory.yaml in {here} or above it.",
+        hint=f"Run in the project's directory, or name a file with --inventory or {PATH_VARIABLE}.",
+    )
+
+
+def load_inventory(path: Path | str | None = None) -> Inventory:
+    """Read and check the inventory at ``path``, by default the one :func:`find_inventory` finds.
+
+    :raises ConfigurationError: the file cannot be read, is not YAML, or breaks the schema; all that is
+        wrong with it is listed, each with file, line and key.
+    """
+    file = find_inventory() if path is None else Path(path)
+    tree = _read(file)
+    problems = _secrets_in(tree)
+    plain = _plain(tree, (), problems)
+    inventory: Inventory | None = None
+    if not problems:
+        try:
+            inventory = Inventory.model_validate(
+                plain | {"path": file}, context={"base": file.resolve().parent}
+            )
+        except ValidationError as error:
+            problems.extend((_keys_of(details), _explain(details)) for details in error.errors())
+    if inventory is None:
+        raise _rejected(file, tree, problems)
+    return inventory
+
+
+def check_profiles(inventory: Inventory, names: Collection[str]) -> None:
+    """Hold every ``profile`` of an emulated card to ``names``, the names the emulator has.
+
+    :raises ConfigurationError: one is unknown; with file, line, what is allowed and the nearest spelling.
+    """
+    problems: list[tuple[Keys, str]] = []
+    for lab in inventory.labs.values():
+        for host, card in lab.cards():
+            for name in card.emulated.profile if card.emulated else ():
+                if name not in names:
+                    keys: Keys = ("labs", lab.name, "hosts", host.name, "cards", card.name)
+                    message = _unknown_key(name, sorted(names))
+                    problems.append(((*keys, "emulated", "profile", name), message))
+    if problems:
+        raise _rejected(inventory.path, _read(inventory.path), problems)
+
+
+def _read(file: Path) -> CommentedMap:
+    try:
+        tree = YAML().load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"The inventory {file} cannot be read: {error.strerror}.",
+            hint=f"Name another file with --inventory or {PATH_VARIABLE}.",
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{file} is not a text file: {error}.") from None
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigurationError(f"{file}{line}: {error.problem}.", hint="Mend the YAML there.") from None
+    except YAMLError as error:
+        raise ConfigurationError(f"{file} is not YAML: {error}.") from None
+    if not isinstance(tree, CommentedMap):
+        raise ConfigurationError(
+            f"{file} holds no mapping; it begins with version, default_lab and labs.",
+            hint="`hil inventory schema` prints every key.",
+        )
+    return tree
+
+
+def _secrets_in(node: Any, keys: Keys = ()) -> list[tuple[Keys, str]]:
+    """Find literal secrets; what is found is never repeated in the message."""
+    if isinstance(node, Mapping):
+        found: list[tuple[Keys, str]] = []
+        for key, value in node.items():
+            here = (*keys, key)
+            literal = key == "credentials" and isinstance(value, str)
+            if literal or str(key).lower() in _SECRET_KEYS:
+                found.append((here, f"a literal secret may not stand in the inventory. {_SECRET_HINT}"))
+            else:
+                found.extend(_secrets_in(value, here))
+        return found
+    if isinstance(node, list):
+        return [item for index, value in enumerate(node) for item in _secrets_in(value, (*keys, index))]
+    return []
+
+
+def _plain(node: Any, keys: Keys, problems: list[tuple[Keys, str]]) -> Any:
+    """Return plain data. ``emulated:`` alone means "with defaults"; any other key needs a value."""
+    if isinstance(node, Mapping):
+        plain: dict[Any, Any] = {}
+        for key, value in node.items():
+            here = (*keys, key)
+            if key == "emulated" and value in (None, True) and "controllers" not in keys[2:3]:
+                plain[key] = {} if "registries" not in keys[2:3] else True
+            elif value is None:
+                problems.append((here, "has no value; give one or leave the key out"))
+            else:
+                plain[key] = _plain(value, here, problems)
+        return plain
+    if isinstance(node, list):
+        return [_plain(value, (*keys, index), problems) for index, value in enumerate(node)]
+    return node
+
+
+def _keys_of(details: ErrorDetails) -> Keys:
+    return tuple(key for key in details["loc"] if key != "[key]")
+
+
+def _explain(details: ErrorDetails) -> str:
+    """Return what is wrong in words that say what is allowed."""
+    keys, given = _keys_of(details), details["input"]
+    match details["type"]:
+        case "extra_forbidden":
+            return _unknown_key(str(keys[-1]), _allowed_keys(keys[:-1]))
+        case "missing":
+            return "is missing"
+        case "literal_error":
+            allowed = [str(value) for value in get_args(_annotation_at(keys))]
+            close = nearest(str(given), allowed)
+            guess = f"; did you mean {close!r}?" if close else ""
+            return f"{given!r} is not allowed here{guess} Allowed: {', '.join(allowed)}".replace(
+                "here ", "here. "
+            )
+        case "value_error":
+            reason = str(details["ctx"]["error"])
+            shown = f"{given!r}: " if isinstance(given, str) and "env" not in keys else ""
+            return f"{shown}{reason}"
+        case _:
+            shown = f" (it is {given!r})" if isinstance(given, str | int | float) else ""
+            return f"{details['msg']}{shown}"
+
+
+def _unknown_key(key: str, allowed: Sequence[str]) -> str:
+    close = nearest(key, list(allowed))
+    guess = f"did you mean {close!r}? " if close else ""
+    return f"unknown key {key!r}; {guess}Allowed: {', '.join(allowed)}"
+
+
+def _allowed_keys(keys: Keys) -> list[str]:
+    model = _annotation_at(keys)
+    return sorted(set(model.model_fields) - {"name", "path"}) if _is_model(model) else []
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _annotation_at(keys: Keys) -> Any:
+    """Follow ``keys`` through the schema and return the type that is expected there."""
+    annotation: Any = Inventory
+    for key in keys:
+        if _is_model(annotation):
+            field = annotation.model_fields.get(str(key))
+            annotation = _bare(field.annotation) if field else None
+        else:
+            annotation = _bare(get_args(annotation)[-1 if isinstance(key, str) else 0])
+    return annotation
+
+
+def _bare(annotation: Any) -> Any:
+    """Take ``Annotated`` and ``| None`` away."""
+    while get_origin(annotation) in (Annotated, Union, types.UnionType):
+        annotation = next(arg for arg in get_args(annotation) if arg is not types.NoneType)
+    return annotation
+
+
+def _line_of(tree: CommentedMap, keys: Keys) -> int:
+    """Return the line (from 1) of the deepest of ``keys`` that stands in the file."""
+    node: Any = tree
+    line = 0
+    for key in keys:
+        if not isinstance(node, CommentedBase):
+            break
+        try:
+            line = (node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key))[0]
+            node = node[key]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            break
+    return line + 1
+
+
+def _rejected(file: Path, tree: CommentedMap, problems: list[tuple[Keys, str]]) -> ConfigurationError:
+    lines = sorted((_line_of(tree, keys), ".".join(map(str, keys)), text) for keys, text in problems)
+    listed = "\n".join(f"{file}:{line}: {key}: {text.rstrip('.')}." for line, key, text in lines)
+    return ConfigurationError(listed, hint="`hil inventory schema` prints every key and what it may hold.")
