@@ -208,6 +208,9 @@ _NESTED: dict[str, type[Subject] | type[Promise] | type[Evidence]] = {
     "evidence": Evidence,
 }
 
+#: A mapping whose only key is one of these would be taken for an :class:`Unknown`, or for such a wrapping.
+_MARKERS = ({"unknown"}, {"plain"})
+
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Unknown):
@@ -215,7 +218,8 @@ def _encode(value: Any) -> Any:
     if isinstance(value, (Subject, Promise, Evidence)):
         return {key: _encode(item) for key, item in asdict(value).items()}
     if isinstance(value, Mapping):
-        return {str(key): _encode(item) for key, item in value.items()}
+        plain = {str(key): _encode(item) for key, item in value.items()}
+        return {"plain": plain} if plain.keys() in _MARKERS else plain
     if isinstance(value, (set, frozenset)):
         return sorted(_encode(item) for item in value)
     if isinstance(value, (list, tuple)):
@@ -227,6 +231,8 @@ def _decode(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"unknown"}:
             return Unknown(value["unknown"])
+        if value.keys() == {"plain"}:
+            return {key: _decode(item) for key, item in value["plain"].items()}
         return {key: _decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_decode(item) for item in value]
@@ -250,17 +256,17 @@ def from_json(line: Mapping[str, Any]) -> Record:
     if cls is None:
         raise ValueError(f"unknown record kind {kind!r}; known: {', '.join(KINDS)}")
     values: dict[str, Any] = {}
-    for f in fields(cls):
-        if f.name not in line:
-            continue
-        value = _decode(line[f.name])
-        nested = _NESTED.get(f.name)
-        if nested is not None and value is not None:
-            if nested is Promise:
-                value = value | {"codes": tuple(value.get("codes", ()))}
-            value = nested(**value)
-        values[f.name] = value
     try:
+        for f in fields(cls):
+            if f.name not in line:
+                continue
+            value = _decode(line[f.name])
+            nested = _NESTED.get(f.name)
+            if nested is not None and value is not None:
+                if nested is Promise:
+                    value = value | {"codes": tuple(value.get("codes", ()))}
+                value = nested(**value)
+            values[f.name] = value
         return cls(**values)
-    except TypeError as error:
+    except (TypeError, AttributeError) as error:
         raise ValueError(f"not a {kind} record: {error}") from error
