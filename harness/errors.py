@@ -42,6 +42,10 @@ class ConfigurationError(HarnessError):
     exit_code = 2
 
 
+class NotAnImage(ConfigurationError, ValueError):
+    """The bytes are no signed image: no Block 0 magic, or fewer bytes than the smallest one has."""
+
+
 class InfrastructureError(HarnessError):
     """The lab failed, not the subject: a host is unreachable, a tool is missing, a disk is full."""
 
