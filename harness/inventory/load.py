@@ -11,11 +11,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedBase, CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import ConfigurationError
-from harness.inventory.model import Inventory, nearest
+from harness.inventory.model import EntryError, Inventory, nearest
 
 Keys = tuple[str | int, ...]
 
@@ -81,7 +81,7 @@ def check_profiles(inventory: Inventory, names: Collection[str]) -> None:
             for name in card.emulated.profile if card.emulated else ():
                 if name not in names:
                     keys: Keys = ("labs", lab.name, "hosts", host.name, "cards", card.name)
-                    message = _unknown_key(name, sorted(names))
+                    message = f"unknown profile value; {_guess(name, sorted(names))}"
                     problems.append(((*keys, "emulated", "profile", name), message))
     if problems:
         raise _rejected(inventory.path, _read(inventory.path), problems)
@@ -128,13 +128,13 @@ def _secrets_in(node: Any, keys: Keys = ()) -> list[tuple[Keys, str]]:
 
 
 def _plain(node: Any, keys: Keys, problems: list[tuple[Keys, str]]) -> Any:
-    """Return plain data. ``emulated:`` alone means "with defaults"; any other key needs a value."""
+    """Return plain data. ``emulated`` alone or true means "with defaults"; other keys need a value."""
     if isinstance(node, Mapping):
         plain: dict[Any, Any] = {}
         for key, value in node.items():
             here = (*keys, key)
-            if key == "emulated" and value in (None, True) and "controllers" not in keys[2:3]:
-                plain[key] = {} if "registries" not in keys[2:3] else True
+            if key == "emulated" and value in (None, True):
+                plain[key] = {}
             elif value is None:
                 problems.append((here, "has no value; give one or leave the key out"))
             else:
@@ -146,7 +146,9 @@ def _plain(node: Any, keys: Keys, problems: list[tuple[Keys, str]]) -> Any:
 
 
 def _keys_of(details: ErrorDetails) -> Keys:
-    return tuple(key for key in details["loc"] if key != "[key]")
+    broken = details.get("ctx", {}).get("error")
+    below = broken.keys if isinstance(broken, EntryError) else ()
+    return (*(key for key in details["loc"] if key != "[key]"), *below)
 
 
 def _explain(details: ErrorDetails) -> str:
@@ -154,29 +156,24 @@ def _explain(details: ErrorDetails) -> str:
     keys, given = _keys_of(details), details["input"]
     match details["type"]:
         case "extra_forbidden":
-            return _unknown_key(str(keys[-1]), _allowed_keys(keys[:-1]))
+            return f"unknown key; {_guess(str(keys[-1]), _allowed_keys(keys[:-1]))}"
         case "missing":
             return "is missing"
         case "literal_error":
             allowed = [str(value) for value in get_args(_annotation_at(keys))]
-            close = nearest(str(given), allowed)
-            guess = f"; did you mean {close!r}?" if close else ""
-            return f"{given!r} is not allowed here{guess} Allowed: {', '.join(allowed)}".replace(
-                "here ", "here. "
-            )
+            return f"{given!r} is not allowed; {_guess(str(given), allowed)}"
+        case "model_type":
+            return f"holds no keys; allowed: {', '.join(_allowed_keys(keys))}"
         case "value_error":
-            reason = str(details["ctx"]["error"])
-            shown = f"{given!r}: " if isinstance(given, str) and "env" not in keys else ""
-            return f"{shown}{reason}"
+            return str(details["ctx"]["error"])
         case _:
             shown = f" (it is {given!r})" if isinstance(given, str | int | float) else ""
-            return f"{details['msg']}{shown}"
+            return f"{details['msg'].replace('Input should', 'should')}{shown}"
 
 
-def _unknown_key(key: str, allowed: Sequence[str]) -> str:
-    close = nearest(key, list(allowed))
-    guess = f"did you mean {close!r}? " if close else ""
-    return f"unknown key {key!r}; {guess}Allowed: {', '.join(allowed)}"
+def _guess(word: str, allowed: Sequence[str]) -> str:
+    close = nearest(word, list(allowed))
+    return f"{f'did you mean {close!r}? ' if close else ''}allowed: {', '.join(allowed)}"
 
 
 def _allowed_keys(keys: Keys) -> list[str]:
@@ -212,13 +209,11 @@ def _line_of(tree: CommentedMap, keys: Keys) -> int:
     node: Any = tree
     line = 0
     for key in keys:
-        if not isinstance(node, CommentedBase):
-            break
         try:
-            line = (node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key))[0]
-            node = node[key]  # type: ignore[index]
-        except (KeyError, IndexError, TypeError):
-            break
+            position = node.lc.item(key) if isinstance(node, CommentedSeq) else node.lc.key(key)
+            line, node = position[0], node[key]
+        except (AttributeError, LookupError, TypeError):
+            break  # a missing key, or one that YAML merged from elsewhere: its parent's line has to do
     return line + 1
 
 

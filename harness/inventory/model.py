@@ -32,6 +32,14 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HASH = re.compile(r"(?:0x)?((?:[0-9a-f]{2}){32})")
 
 
+class EntryError(ValueError):
+    """A rule is broken at ``keys`` below the entry that is being checked."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 def nearest(word: str, known: list[str]) -> str:
     """Return the spelling in ``known`` that is closest to ``word``; empty where none is close."""
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.5)), "")
@@ -47,17 +55,30 @@ def unknown_name(what: str, name: str, known: list[str], where: str) -> Configur
     )
 
 
+def _no_such_entry(error: ConfigurationError, *keys: str) -> EntryError:
+    """Return ``error`` as one that the loader places at ``keys``."""
+    return EntryError(f"{error.message} {error.hint}", *keys)
+
+
+def _name(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a name; letters, digits, '.', '_' and '-' are allowed")
+    return text
+
+
 def _address(text: str) -> str:
     match = _ADDRESS.fullmatch(text.lower())
     if match is None:
-        raise ValueError("not a PCI address; it has the form 0000:b2:00.0 (domain:bus:device.function)")
+        raise ValueError(
+            f"{text!r} is not a PCI address; it has the form 0000:b2:00.0 (domain:bus:device.function)"
+        )
     return f"{match[1] or '0000'}:{match[2]}"
 
 
 def _mac(text: str) -> str:
     plain = text.lower().replace("-", ":")
     if _MAC.fullmatch(plain) is None:
-        raise ValueError("not a MAC address; it has the form 64:4c:36:12:34:56")
+        raise ValueError(f"{text!r} is not a MAC address; it has the form 64:4c:36:12:34:56")
     return plain
 
 
@@ -102,6 +123,7 @@ def _no_password_in(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
+Name = Annotated[str, AfterValidator(_name)]
 PciAddress = Annotated[str, AfterValidator(_address)]
 MacAddress = Annotated[str, AfterValidator(_mac)]
 EnvName = Annotated[str, AfterValidator(_env_name)]
@@ -133,9 +155,6 @@ NamedT = TypeVar("NamedT", bound=Named)
 def _name_by_key(entries: object) -> object:
     if not isinstance(entries, dict):
         return entries
-    for name in entries:
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is not a name; letters, digits, '.', '_' and '-' are allowed")
     return {
         name: {"name": name} | entry if isinstance(entry, dict) else entry for name, entry in entries.items()
     }
@@ -144,11 +163,11 @@ def _name_by_key(entries: object) -> object:
 def _name_is_key(entries: Mapping[str, NamedT]) -> Mapping[str, NamedT]:
     for key, entry in entries.items():
         if entry.name != key:
-            raise ValueError(f"the entry {key!r} calls itself {entry.name!r}; leave 'name' out")
+            raise EntryError(f"the entry {key!r} calls itself {entry.name!r}; leave 'name' out", key, "name")
     return entries
 
 
-ByName = Annotated[Mapping[str, NamedT], BeforeValidator(_name_by_key), AfterValidator(_name_is_key)]
+ByName = Annotated[Mapping[Name, NamedT], BeforeValidator(_name_by_key), AfterValidator(_name_is_key)]
 
 
 class Credential(Entry):
@@ -270,7 +289,8 @@ class Host(Named):
         seen: dict[str, str] = {}
         for name, card in cards.items():
             if card.address in seen:
-                raise ValueError(f"{seen[card.address]} and {name} both stand at {card.address}")
+                message = f"{seen[card.address]} and {name} both stand at {card.address}"
+                raise EntryError(message, name, "address")
             seen[card.address] = name
         return cards
 
@@ -285,9 +305,11 @@ class Host(Named):
             raise ValueError("an emulated host switches its own power; leave 'power' out")
         for name, card in self.cards.items():
             if self.emulated and card.identity is None:
-                raise ValueError(f"the emulated card {name!r} needs an identity, such as 64:4c:36:00:00:01")
+                message = f"the emulated card {name!r} needs an identity, such as 64:4c:36:00:00:01"
+                raise EntryError(message, "cards", name)
             if self.real and card.emulated:
-                raise ValueError(f"the card {name!r} is emulated, but its host is real")
+                message = f"the card {name!r} is emulated, but its host is real"
+                raise EntryError(message, "cards", name, "emulated")
         return self
 
     def card(self, name: str) -> Card:
@@ -298,20 +320,24 @@ class Host(Named):
             raise unknown_name("card", name, list(self.cards), f"host {self.name}") from None
 
 
+class EmulatedService(Entry):
+    """A controller or registry that the emulated lab provides; it has no settings yet."""
+
+
 class Controller(Named):
     """A StarlingX system: the system controller, or a subcloud of one."""
 
     role: Literal["system-controller", "subcloud"]
     parent: str | None = None
-    emulated: bool = False
+    emulated: EmulatedService | None = None
     url: Url | None = None
     user: str = "admin"
     credentials: Credential | None = None
 
     @model_validator(mode="after")
     def _emulated_or_real(self) -> Controller:
-        if self.emulated == (self.url is not None):
-            raise ValueError("give exactly one of emulated: true and url")
+        if (self.emulated is None) == (self.url is None):
+            raise ValueError("give exactly one of emulated and url")
         if self.url and self.credentials is None:
             raise ValueError("a real controller needs credentials")
         if (self.role == "subcloud") != (self.parent is not None):
@@ -322,7 +348,7 @@ class Controller(Named):
 class Registry(Named):
     """A container registry, emulated or at a URL."""
 
-    emulated: bool = False
+    emulated: EmulatedService | None = None
     url: Url | None = None
     ca_file: FilePath | None = None
     user: str | None = None
@@ -330,8 +356,8 @@ class Registry(Named):
 
     @model_validator(mode="after")
     def _emulated_or_real(self) -> Registry:
-        if self.emulated == (self.url is not None):
-            raise ValueError("give exactly one of emulated: true and url")
+        if (self.emulated is None) == (self.url is None):
+            raise ValueError("give exactly one of emulated and url")
         return self
 
 
@@ -349,24 +375,23 @@ class Lab(Named):
 
     @model_validator(mode="after")
     def _references_hold(self) -> Lab:
-        systems = list(self.controllers)
         for name, host in self.hosts.items():
-            if host.system is not None and host.system not in self.controllers:
-                raise ValueError(
-                    f"host {name}: {unknown_name('controller', host.system, systems, 'this lab')}"
-                )
+            self._check_controller(host.system, "hosts", name, "system")
         for name, controller in self.controllers.items():
-            if controller.parent is not None and controller.parent not in self.controllers:
-                error = unknown_name("controller", controller.parent, systems, "this lab")
-                raise ValueError(f"controller {name}: {error}")
+            self._check_controller(controller.parent, "controllers", name, "parent")
         seen: dict[str, str] = {}
         for host, card in self.cards():
             title = f"{host.name}/{card.name}"
             if card.identity in seen:
-                raise ValueError(f"{seen[card.identity]} and {title} have the same identity {card.identity}")
+                message = f"{seen[card.identity]} and {title} have the same identity {card.identity}"
+                raise EntryError(message, "hosts", host.name, "cards", card.name, "identity")
             if card.identity:
                 seen[card.identity] = title
         return self
+
+    def _check_controller(self, name: str | None, *keys: str) -> None:
+        if name is not None and name not in self.controllers:
+            raise _no_such_entry(unknown_name("controller", name, list(self.controllers), "this lab"), *keys)
 
     def cards(self) -> Iterator[tuple[Host, Card]]:
         """Yield every card with its host, in the order of the file."""
@@ -403,7 +428,10 @@ class Inventory(Entry):
 
     @model_validator(mode="after")
     def _default_exists(self) -> Inventory:
-        self.lab(None)
+        try:
+            self.lab()
+        except ConfigurationError as error:
+            raise _no_such_entry(error, "default_lab") from None
         return self
 
     def lab(self, name: str | None = None) -> Lab:

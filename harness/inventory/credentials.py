@@ -1,0 +1,79 @@
+"""Finds the secret that an inventory refers to: environment, a private file, a key file or an agent."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import ConfigurationError
+from harness.inventory.model import Credential
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What proves who we are: a password, a private key file, or the keys of a running SSH agent."""
+
+    password: str | None = field(default=None, repr=False)
+    key_file: Path | None = None
+    agent: bool = False
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never reach a record, a log or a report."""
+        return (self.password,) if self.password else ()
+
+
+def resolve(credential: Credential, environ: Mapping[str, str] | None = None) -> Login:
+    """Return the login that ``credential`` refers to.
+
+    :param environ: stands in for ``os.environ``.
+    :raises ConfigurationError: the variable is unset, the file is missing, empty or open to others,
+        or no agent runs; the message never holds a secret.
+    """
+    environ = os.environ if environ is None else environ
+    if credential.env is not None:
+        password = environ.get(credential.env)
+        if not password:
+            raise ConfigurationError(
+                f"The environment variable {credential.env} holds no password; it is unset or empty.",
+                hint=f"Set it for this shell only: read -rs {credential.env} && export {credential.env}",
+            )
+        return Login(password=password)
+    if credential.file is not None:
+        password = _private(credential.file, "password file").read_text(encoding="utf-8").rstrip("\r\n")
+        if not password:
+            raise ConfigurationError(f"The password file {credential.file} is empty.")
+        return Login(password=password)
+    if credential.key_file is not None:
+        return Login(key_file=_private(credential.key_file, "key file"))
+    if not environ.get("SSH_AUTH_SOCK"):
+        raise ConfigurationError(
+            "The inventory refers to an SSH agent, and none runs (SSH_AUTH_SOCK is not set).",
+            hint="Start one and add the key: eval $(ssh-agent) && ssh-add",
+        )
+    return Login(agent=True)
+
+
+def _private(path: Path, what: str) -> Path:
+    """Return ``path`` once it is shown that nobody but its owner, who is us, can read it."""
+    try:
+        status = path.stat()
+        path.open("rb").close()
+    except OSError as error:
+        raise ConfigurationError(f"The {what} {path} cannot be read: {error.strerror}.") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigurationError(f"The {what} {path} is not a regular file.")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise ConfigurationError(
+            f"The {what} {path} belongs to another user (uid {status.st_uid}).",
+            hint="Use a file of your own: whoever owns it can change what we log in with.",
+        )
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigurationError(
+            f"The {what} {path} is open to others (mode {stat.S_IMODE(status.st_mode):04o}).",
+            hint=f"Close it: chmod 600 {path}",
+        )
+    return path
