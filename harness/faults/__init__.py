@@ -1,1 +1,1 @@
-"""TODO."""
+"""Deliberate disturbances: named points of an operation, actions, and their undo."""

@@ -1,0 +1,79 @@
+"""The images that scenarios flash, built from recipes on first use or read from a file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from harness.images.facts import ImageFacts
+    from harness.images.recipes import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image ready to be flashed: its bytes, and what they are."""
+
+    name: str
+    data: bytes
+    facts: ImageFacts
+
+
+class ImageShelf:
+    """Images by recipe name; each is built once."""
+
+    def __init__(self, recipes: Mapping[str, Recipe]) -> None:
+        self._recipes = recipes
+        self._built: dict[str, Image] = {}
+
+    @classmethod
+    def of(cls, project: Path) -> ImageShelf:
+        """Return the shelf of ``fixtures/images.yaml`` in the folder ``project``.
+
+        :raises ConfigurationError: the file is missing or wrong.
+        """
+        from harness.images.recipes import load_recipes
+
+        path = project / "fixtures" / "images.yaml"
+        try:
+            return cls(load_recipes(path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise ConfigurationError(
+                f"Cannot read the image recipes {path}: {error.strerror}",
+                hint="They are expected in fixtures/images.yaml beside the inventory.",
+            ) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._recipes)
+
+    def __getitem__(self, name: str) -> Image:
+        """Return the image ``name``. :raises ConfigurationError: no such recipe."""
+        from harness.images.recipes import build
+
+        if name not in self._recipes:
+            near = difflib.get_close_matches(name, self._recipes, 1)
+            raise ConfigurationError(
+                f"No image recipe is called {name!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(self._recipes)}.",
+            )
+        if name not in self._built:
+            self._built[name] = _image(name, build(self._recipes[name]))
+        return self._built[name]
+
+    def file(self, path: Path) -> Image:
+        """Return the image in the file ``path``. :raises ConfigurationError: it cannot be read."""
+        try:
+            return _image(path.name, path.read_bytes())
+        except OSError as error:
+            raise ConfigurationError(f"Cannot read the image {path}: {error.strerror}") from error
+
+
+def _image(name: str, data: bytes) -> Image:
+    from harness.images.facts import image_facts
+
+    return Image(name, data, image_facts(data, name))

@@ -1,0 +1,97 @@
+"""The operations that scenarios call: flash and reset, with activation, steps and faults around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.judgement.records import Promise
+from harness.plugin.scenario import step
+from harness.scenarios.prepare import prepare, require_permits
+
+if TYPE_CHECKING:
+    from harness.cards.driver import CardDriver, FlashResult
+    from harness.faults.injector import Injector
+    from harness.plugin.images import Image, ImageShelf
+    from harness.plugin.session import HilSession
+    from harness.scenarios.given import Given
+
+#: Effects that show only after the card was reset.
+_ACTIVATED_BY_RESET = frozenset({"user-image", "bmc-image", "root-key", "key-cancellation"})
+
+
+@dataclass
+class Flash:
+    """The ``flash`` fixture: brings the card into the scenario's state, flashes, activates by a reset."""
+
+    session: HilSession
+    card: CardDriver
+    given: Given
+    shelf: ImageShelf
+    injector: Injector
+
+    def __call__(
+        self, image: Image | str, promise: Promise, *, activate: bool = True, prepared: bool = False
+    ) -> FlashResult:
+        """Flash ``image`` and record everything that is needed to judge it.
+
+        :param image: a recipe's name, or an image.
+        :param promise: what documents promise for this image on this card.
+        :param activate: reset the card afterwards, so that what it runs can be seen.
+        :param prepared: the card's state is as the scenario wants it; do not look.
+        :raises NotApplicable: the card's permits or state exclude it.
+        :raises RefusedError: the interlock said no.
+        """
+        image = self.shelf[image] if isinstance(image, str) else image
+        require_permits(self.card, [image.facts])
+        if not prepared:
+            self.prepare(image)
+        with step(self.session, f"flash {image.name} on {self.card.name}"):
+            result = self.card.flash(
+                image.data, image.name, promise, at_phase=self.injector.reached, facts=image.facts
+            )
+        if activate and image.facts.effect in _ACTIVATED_BY_RESET:
+            self.reset()
+        return result
+
+    def prepare(self, image: Image | None = None) -> None:
+        """Bring the card into the scenario's state, not running ``image`` yet."""
+        with step(self.session, f"prepare {self.card.name}"):
+            prepare(
+                self.card,
+                self.given,
+                self.session.lab.bench,
+                about_to_flash=image.facts if image else None,
+            )
+
+    def reset(self) -> None:
+        """Reset the card with `rsu bmcimg`, which activates what was flashed."""
+        with step(self.session, f"reset {self.card.name}"):
+            self.card.reset()
+
+
+@contextmanager
+def restored_after_failure(session: HilSession, card: CardDriver, failed: FailureProbe) -> Iterator[None]:
+    """After a scenario that failed, fit a fresh card where the lab can; else quarantine a busy card."""
+    yield
+    if not failed.failed:
+        return
+    from harness.errors import HarnessError
+
+    try:
+        if session.lab.bench is not None:
+            session.lab.bench.fit(card.name, {})
+            card.locate()
+        elif card.truth().update_status != "idle":
+            session.quarantined[card.name] = "an update was still running when its scenario ended"
+    except HarnessError as error:
+        session.quarantined[card.name] = f"it could not be restored: {error.message}"
+
+
+@dataclass
+class FailureProbe:
+    """Whether the scenario of an item failed; set when its call phase is reported."""
+
+    failed: bool = False

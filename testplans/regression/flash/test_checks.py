@@ -1,0 +1,15 @@
+"""One damage per check of the card: each is refused for the documented reason."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.scenarios.table import Cell, load_cells
+
+CELLS = load_cells(Path(__file__).with_name("checks.yaml"))
+
+
+@pytest.mark.parametrize(("cell", "given"), [pytest.param(c, c.given, id=c.id) for c in CELLS])
+def test_damaged_image(cell: Cell, given: dict[str, object], flash) -> None:
+    """A card with a root entry hash refuses the damaged image with the code of the broken rule."""
+    flash(cell.image, cell.promise)
