@@ -208,18 +208,13 @@ _NESTED: dict[str, type[Subject] | type[Promise] | type[Evidence]] = {
     "evidence": Evidence,
 }
 
-#: A mapping whose only key is one of these would be taken for an :class:`Unknown`, or for such a wrapping.
-_MARKERS = ({"unknown"}, {"plain"})
-
-
 def _encode(value: Any) -> Any:
     if isinstance(value, Unknown):
         return {"unknown": value.reason}
     if isinstance(value, (Subject, Promise, Evidence)):
         return {key: _encode(item) for key, item in asdict(value).items()}
     if isinstance(value, Mapping):
-        plain = {str(key): _encode(item) for key, item in value.items()}
-        return {"plain": plain} if plain.keys() in _MARKERS else plain
+        return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(_encode(item) for item in value)
     if isinstance(value, (list, tuple)):
@@ -229,10 +224,9 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
-        if value.keys() == {"unknown"}:
+        # Also where a producer wrote this form itself, as ImageFacts.to_json does: it means the same.
+        if value.keys() == {"unknown"} and isinstance(value["unknown"], str):
             return Unknown(value["unknown"])
-        if value.keys() == {"plain"}:
-            return {key: _decode(item) for key, item in value["plain"].items()}
         return {key: _decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_decode(item) for item in value]
