@@ -1,1 +1,110 @@
-"""TODO."""
+"""The `hil` command: names its sub-commands without importing them, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from harness.errors import EXIT_INTERRUPTED, HarnessBug, HarnessError
+
+#: name -> (module and attribute of its typer app, one line of help). The module is imported only when the
+#: sub-command is used, so that `hil --help` and completion stay quick.
+SUB_COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("harness.cli.run:app", "Run scenarios or campaigns, judge every step, leave a report."),
+    "judge": ("harness.cli.judge:app", "Judge a stored history again."),
+    "card": ("harness.cli.card:app", "Show what is true of a card, flash it, reset it."),
+    "image": ("harness.cli.image:app", "Inspect, verify, sign and damage signed images."),
+    "inventory": ("harness.cli.inventory:app", "Check and show what the harness may touch."),
+    "lab": ("harness.cli.lab:app", "Keep an emulated lab running."),
+    "emulator": ("harness.cli.emulator:app", "Ask the emulated card alone."),
+}
+
+_COMPLETION_OPTIONS = frozenset({"install_completion", "show_completion"})
+
+
+class LazyGroup(TyperGroup):
+    """Knows every sub-command by name and help; loads one when the command line resolves to it."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {
+            name: TyperCommand(name, help=text, rich_markup_mode=None)
+            for name, (_, text) in SUB_COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the real sub-command in place of the one that only has a name and a help."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(command.name)) if command else None, rest
+
+
+def load_command(name: str) -> TyperCommand | TyperGroup:
+    """Import the sub-command ``name``. Its options come as the module declares them, its look as `hil`'s."""
+    module, attribute = SUB_COMMANDS[name][0].split(":")
+    app: typer.Typer = getattr(import_module(module), attribute)
+    app.rich_markup_mode = None
+    command = cast(TyperCommand | TyperGroup, typer.main.get_command(app))
+    command.name = name
+    command.params = [param for param in command.params if param.name not in _COMPLETION_OPTIONS]
+    return command
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from harness import __version__
+
+        typer.echo(f"hil {__version__}")
+        raise typer.Exit
+
+
+root = typer.Typer(
+    name="hil",
+    cls=LazyGroup,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 green, 1 not as stated, 2 usage or configuration, 3 infrastructure or blocked, "
+    "4 refused, 5 a bug of the harness, 130 interrupted.",
+)
+
+
+@root.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Hold what FPGA cards and registries are reported to be to what they are."""
+
+
+def main() -> None:
+    """Run `hil`: errors of ours are told in one message with a hint, and decide the exit code."""
+    try:
+        typer.main.get_command(root)(prog_name="hil")
+    except HarnessBug as error:
+        _tell_bug(str(error))
+    except HarnessError as error:
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 -- the last stop: whatever comes up here is a bug and must say so
+        _tell_bug(f"{type(error).__name__}: {error}")
+
+
+def _tell_bug(message: str) -> None:
+    """Print where the current exception came from, and that it is nobody's fault but the harness's."""
+    import traceback
+
+    traceback.print_exc()
+    typer.echo(
+        f"\nBug: {message}\n  This is a bug of the harness, neither of the lab nor of the cards. "
+        "Report it with the lines above.",
+        err=True,
+    )
+    sys.exit(HarnessBug.exit_code)

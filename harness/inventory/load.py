@@ -22,6 +22,7 @@ Keys = tuple[str | int, ...]
 #: Names the file where it is not ``inventory.yaml`` of the current directory or one above it.
 PATH_VARIABLE = "HIL_INVENTORY"
 
+_ANOTHER_FILE = f"Name another file with --inventory or {PATH_VARIABLE}."
 _SECRET_KEYS = frozenset({"password", "passwd", "pass", "passphrase", "pwd", "secret", "token", "api_key"})
 _SECRET_HINT = (
     "Say where the secret is found: credentials: {env: LAB_PASSWORD}, {file: ~/.secrets/lab} (mode 0600), "
@@ -38,7 +39,9 @@ def find_inventory() -> Path:
     if named:
         return Path(named)
     here = Path.cwd()
-    for directory in (here, *here.parents):
+    if Path("inventory.yaml").is_file():
+        return Path("inventory.yaml")  # as the reader would write it, for short messages
+    for directory in here.parents:
         if (directory / "inventory.yaml").is_file():
             return directory / "inventory.yaml"
     raise ConfigurationError(
@@ -93,15 +96,17 @@ def _read(file: Path) -> CommentedMap:
     except OSError as error:
         raise ConfigurationError(
             f"The inventory {file} cannot be read: {error.strerror}.",
-            hint=f"Name another file with --inventory or {PATH_VARIABLE}.",
+            hint=_ANOTHER_FILE,
         ) from None
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{file} is not a text file: {error}.") from None
+        raise ConfigurationError(f"{file} is not a text file: {error}.", hint=_ANOTHER_FILE) from None
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigurationError(f"{file}{line}: {error.problem}.", hint="Mend the YAML there.") from None
+        problem = ", ".join(part.strip() for part in (error.context, error.problem) if part)
+        problem = problem.partition(" with value ")[0]  # ruamel repeats the values of a duplicate key
+        raise ConfigurationError(f"{file}{line}: {problem}.", hint="Mend the YAML there.") from None
     except YAMLError as error:
-        raise ConfigurationError(f"{file} is not YAML: {error}.") from None
+        raise ConfigurationError(f"{file} is not YAML: {error}.", hint="Mend the YAML there.") from None
     if not isinstance(tree, CommentedMap):
         raise ConfigurationError(
             f"{file} holds no mapping; it begins with version, default_lab and labs.",

@@ -1,0 +1,163 @@
+"""`hil inventory`: check an inventory, show what is in it, print what it may hold."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.inventory.model import Host, Inventory, Lab
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Check and show what the harness may touch.",
+)
+
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]", help="The inventory; default: $HIL_INVENTORY, else inventory.yaml here or above."
+    ),
+]
+LabOption = Annotated[str | None, typer.Option("--lab", help="Only this lab.")]
+
+
+class Form(str, Enum):
+    """How a command prints its result."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
+
+
+@app.command()
+def check(
+    file: FileArgument = None,
+    lab: LabOption = None,
+    credentials: Annotated[
+        bool, typer.Option("--credentials", help="Also find every secret that real entries refer to.")
+    ] = False,
+) -> None:
+    """Check the file; every error is listed with its line, what is allowed and the nearest spelling."""
+    from harness.inventory.load import load_inventory
+
+    inventory = load_inventory(file)
+    labs = _chosen(inventory, lab)
+    found = _resolve_all(labs) if credentials else 0
+    hosts = sum(len(entry.hosts) for entry in labs)
+    cards = sum(1 for entry in labs for _ in entry.cards())
+    typer.echo(
+        f"{inventory.path}: nothing wrong; {_count(len(labs), 'lab')}, {_count(hosts, 'host')}, "
+        f"{_count(cards, 'card')}" + (f", {_count(found, 'secret')} found" if credentials else "")
+    )
+
+
+@app.command()
+def show(file: FileArgument = None, lab: LabOption = None, output: FormOption = Form.TABLE) -> None:
+    """Show labs, hosts and cards. Secrets are references, so nothing secret is printed."""
+    from harness.inventory.load import load_inventory
+
+    inventory = load_inventory(file)
+    labs = _chosen(inventory, lab)
+    if output is Form.TABLE:
+        typer.echo("\n\n".join(_lab_as_text(entry, inventory.default_lab) for entry in labs))
+        return
+    data = inventory.model_dump(mode="json", exclude_none=True)
+    data["labs"] = {entry.name: data["labs"][entry.name] for entry in labs}
+    _print(_without_names(data), output)
+
+
+@app.command()
+def schema(output: FormOption = Form.TABLE) -> None:
+    """Print every key and what it may hold; `-o json` is a JSON Schema for editors."""
+    from harness.inventory.describe import json_schema, keys_of_schema
+
+    if output is not Form.TABLE:
+        _print(json_schema(), output)
+        return
+    rows = [(row.key, row.holds, row.default) for row in keys_of_schema()]
+    typer.echo(_columns([("KEY", "HOLDS", "DEFAULT"), *rows]))
+
+
+def _chosen(inventory: Inventory, lab: str | None) -> list[Lab]:
+    return list(inventory.labs.values()) if lab is None else [inventory.lab(lab)]
+
+
+def _resolve_all(labs: list[Lab]) -> int:
+    """Find every secret that real entries refer to. :raises ConfigurationError: one is not there."""
+    from harness.inventory.credentials import resolve
+
+    references = [
+        *(host.ssh.credentials for lab in labs for host in lab.hosts.values() if host.ssh),
+        *(entry.credentials for lab in labs for entry in lab.controllers.values() if entry.credentials),
+        *(entry.credentials for lab in labs for entry in lab.registries.values() if entry.credentials),
+    ]
+    for reference in references:
+        resolve(reference)
+    return len(references)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _way(host: Host) -> str:
+    if host.ssh:
+        return f"ssh {host.ssh.user}@{host.ssh.address}:{host.ssh.port}"
+    return "local" if host.local else "emulated"
+
+
+def _lab_as_text(lab: Lab, default: str) -> str:
+    title = f"lab {lab.name}{' (default)' if lab.name == default else ''}"
+    systems = ", ".join(f"{entry.name} ({entry.role})" for entry in lab.controllers.values())
+    rows: list[tuple[str, ...]] = [
+        ("HOST", "REACHED", "POWER", "CARD", "ADDRESS", "IDENTITY", "IRREVERSIBLE")
+    ]
+    for host in lab.hosts.values():
+        of_host = (host.name, _way(host), "yes" if host.can_power else "no")
+        for card in host.cards.values():
+            permits = ", ".join(card.irreversible) or "none"
+            rows.append((*of_host, card.name, card.address, card.identity or "-", permits))
+        if not host.cards:
+            rows.append((*of_host, "-", "-", "-", "-"))
+    return "\n".join(
+        [title]
+        + ([f"controllers: {systems}"] if systems else [])
+        + ([f"registries: {', '.join(lab.registries)}"] if lab.registries else [])
+        + [_columns(rows)]
+    )
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    """Align ``rows`` with two blanks between the columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _without_names(data: Any) -> Any:
+    """Drop what the keys already say, so that the output is an inventory again."""
+    if isinstance(data, dict):
+        return {key: _without_names(value) for key, value in data.items() if key != "name"}
+    return data
+
+
+def _print(data: Any, form: Form) -> None:
+    if form is Form.JSON:
+        typer.echo(json.dumps(data, indent=2))
+        return
+    import sys
+
+    from ruamel.yaml import YAML
+
+    YAML().dump(data, sys.stdout)

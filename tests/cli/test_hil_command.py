@@ -1,0 +1,186 @@
+"""The `hil` command itself: quick help, exit codes, errors without traceback, completion."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+from ruamel.yaml import YAML
+
+from harness import cli
+from harness.errors import (
+    BlockedError,
+    ConfigurationError,
+    DeviceError,
+    HarnessBug,
+    InfrastructureError,
+    RefusedError,
+)
+
+PROJECT = Path(__file__).parents[2]
+
+
+def hil(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *words],
+        cwd=PROJECT,
+        env={key: value for key, value in os.environ.items() if key != "HIL_INVENTORY"} | environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_help_names_every_sub_command_and_imports_none() -> None:
+    probe = (
+        "import sys; from harness.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'rich', 'pydantic', 'paramiko', 'cryptography', 'pytest', 'ruamel.yaml'}\n"
+        "sys.exit(f'imported: {heavy & sys.modules.keys()}' if heavy & sys.modules.keys() else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, "--help"], capture_output=True, text=True, timeout=60, cwd=PROJECT
+    )
+    assert done.returncode == 0, done.stderr
+    for name, (_, text) in cli.SUB_COMMANDS.items():
+        assert f"  {name} " in done.stdout
+        assert text in done.stdout
+
+
+def test_every_sub_command_names_a_module_that_exists() -> None:
+    for target, _ in cli.SUB_COMMANDS.values():
+        assert find_spec(target.partition(":")[0]) is not None, target
+
+
+def test_usage_errors_exit_with_2_and_suggest() -> None:
+    unknown = hil("inventry", "check")
+    assert unknown.returncode == 2
+    assert "Did you mean 'inventory'?" in unknown.stderr
+    assert hil("inventory", "check", "--no-such-option").returncode == 2
+
+
+def test_version() -> None:
+    assert hil("--version").stdout.startswith("hil 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "position", "offered"),
+    [
+        ("hil inv", 1, "inventory"),
+        ("hil inventory sch", 2, "schema"),
+        ("hil inventory check --cred", 3, "--credentials"),
+    ],
+)
+def test_shell_completion(words: str, position: int, offered: str) -> None:
+    done = hil(_HIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(position))
+    assert offered in done.stdout.split()
+
+
+@pytest.fixture
+def ends_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run `hil` with a sub-command that raises; return exit code and what was printed on standard error."""
+
+    def run(error: BaseException) -> tuple[object, str]:
+        app = typer.Typer(add_completion=False)
+
+        @app.command()
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "load_command", lambda name: typer.main.get_command(app))
+        monkeypatch.setattr(sys, "argv", ["hil", "judge"])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return caught.value.code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ConfigurationError, 2),
+        (InfrastructureError, 3),
+        (BlockedError, 3),
+        (RefusedError, 4),
+        (DeviceError, 1),
+    ],
+)
+def test_error_of_ours_is_told_without_traceback(ends_with, kind: type, code: int) -> None:
+    assert ends_with(kind("The card is gone.", hint="Look for it.")) == (
+        code,
+        "Error: The card is gone.\n  hint: Look for it.\n",
+    )
+
+
+@pytest.mark.parametrize("error", [HarnessBug("cannot be"), ZeroDivisionError("cannot be")])
+def test_anything_else_is_a_bug_of_the_harness_and_says_so(ends_with, error: Exception) -> None:
+    code, printed = ends_with(error)
+    assert code == 5
+    assert "Traceback" in printed
+    assert "cannot be" in printed.splitlines()[-2]
+    assert "bug of the harness" in printed.splitlines()[-1]
+
+
+def test_ctrl_c_exits_with_130_and_no_traceback(ends_with) -> None:
+    code, printed = ends_with(KeyboardInterrupt())
+    assert code == 130
+    assert "Traceback" not in printed
+
+
+def test_exit_code_of_a_sub_command_is_kept(ends_with) -> None:
+    assert ends_with(typer.Exit(3))[0] == 3
+
+
+def test_inventory_check_says_what_is_wrong_where(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text((PROJECT / "inventory.yaml").read_text().replace("address: 0000:1b", "adress: 0000:1b"))
+    done = hil("inventory", "check", str(bad))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "did you mean 'address'?" in done.stderr
+    assert "Traceback" not in done.stderr
+    good = hil("inventory", "check")
+    assert (good.returncode, good.stdout) == (0, "inventory.yaml: nothing wrong; 1 lab, 5 hosts, 6 cards\n")
+
+
+def test_inventory_show_prints_an_inventory_again(tmp_path: Path) -> None:
+    as_yaml = hil("inventory", "show", "-o", "yaml").stdout
+    again = tmp_path / "again.yaml"
+    again.write_text(as_yaml)
+    assert hil("inventory", "check", str(again)).returncode == 0
+    assert json.loads(hil("inventory", "show", "-o", "json").stdout) == YAML(typ="safe").load(as_yaml)
+    table = hil("inventory", "show").stdout
+    assert any(row.split()[0] == "bench1" and row.endswith("none") for row in table.splitlines()[2:])
+
+
+def test_inventory_schema_lists_every_key_and_is_a_json_schema() -> None:
+    keys = {row.split()[0] for row in hil("inventory", "schema").stdout.splitlines()}
+    assert {
+        "labs.NAME.hosts.NAME.ssh.credentials.env",
+        "labs.NAME.hosts.NAME.cards.NAME.irreversible",
+        "labs.NAME.hosts.NAME.power.command.off",
+    } <= keys
+    schema = json.loads(hil("inventory", "schema", "-o", "json").stdout)
+    assert schema["required"] == ["version", "default_lab", "labs"]
+    assert "name" not in schema["$defs"]["Card"]["properties"]
+
+
+def test_inventory_credentials_are_found_on_request(tmp_path: Path) -> None:
+    file = tmp_path / "i.yaml"
+    file.write_text(
+        "version: 1\ndefault_lab: l\nlabs: {l: {hosts: {h: {ssh: "
+        "{address: a, user: u, credentials: {env: HIL_TEST_PASSWORD}}}}}}\n"
+    )
+    assert hil("inventory", "check", str(file)).returncode == 0
+    missing = hil("inventory", "check", str(file), "--credentials", HIL_TEST_PASSWORD="")
+    assert missing.returncode == 2
+    assert "HIL_TEST_PASSWORD" in missing.stderr
+    found = hil("inventory", "check", str(file), "--credentials", HIL_TEST_PASSWORD="hunter2")
+    assert (found.returncode, "1 secret found" in found.stdout) == (0, True)
+    assert "hunter2" not in found.stdout

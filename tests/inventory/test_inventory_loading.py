@@ -1,0 +1,265 @@
+"""What an inventory file may hold, and how an error in one points at its place."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigurationError
+from harness.inventory.load import PATH_VARIABLE, check_profiles, find_inventory, load_inventory
+from harness.inventory.model import Inventory
+
+GOOD = """\
+version: 1
+default_lab: bench
+labs:
+  bench:
+    hosts:
+      twin:
+        emulated:
+        cards:
+          left: {address: "1B:00.0", identity: 64-4C-36-00-00-01, irreversible: [root-key]}
+          right: {address: 0000:5e:00.0, identity: 64:4c:36:00:00:02}
+      rack7:
+        ssh: {address: 10.0.0.7, user: sysadmin, credentials: {key_file: keys/lab}}
+        power: {command: {off: ipmitool -E power off, on: [ipmitool, -E, power, "on"]}}
+        cards:
+          card0: {address: 0000:b2:00.0}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write_text(text: str) -> Path:
+        path = tmp_path / "inventory.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_text
+
+
+def rejected(path: Path) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_inventory(path)
+    assert caught.value.exit_code == 2
+    assert caught.value.hint
+    return caught.value.message
+
+
+def test_good_inventory_is_read_with_defaults_and_normal_forms(write, tmp_path: Path) -> None:
+    lab = load_inventory(write(GOOD)).lab()
+    host, left = lab.card("twin/left")
+    assert (left.name, left.address, left.identity) == ("left", "0000:1b:00.0", "64:4c:36:00:00:01")
+    assert left.irreversible == ("root-key",)
+    assert host.card("right").irreversible == ()
+    assert not host.real
+    assert host.can_power
+    rack7 = lab.host("rack7")
+    assert rack7.real
+    assert rack7.ssh is not None
+    assert rack7.ssh.port == 22
+    assert rack7.ssh.credentials.key_file == tmp_path / "keys/lab"
+    assert rack7.power is not None
+    assert rack7.power.command.off == ("ipmitool", "-E", "power", "off")
+    assert rack7.power.command.on == ("ipmitool", "-E", "power", "on")
+    assert not lab.emulated
+
+
+def test_power_is_a_capability_that_an_entry_may_lack(write) -> None:
+    text = GOOD.replace("        power: {command", "        # power: {command").replace(
+        "emulated:\n", "emulated: {power: false}\n"
+    )
+    lab = load_inventory(write(text)).lab()
+    assert [host.can_power for host in lab.hosts.values()] == [False, False]
+
+
+def test_nothing_changes_once_loaded(write) -> None:
+    inventory = load_inventory(write(GOOD))
+    with pytest.raises(ValueError, match="frozen"):
+        inventory.lab().host("twin").card("left").address = "0000:00:00.0"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "key", "said"),
+    [
+        ("sysadmin, cred", "sysadmin, prot: 22, cred", 12, "ssh.prot", "did you mean 'port'?"),
+        ("        power:", "        pwer:", 13, "hosts.rack7.pwer", "did you mean 'power'?"),
+        ("        power:", "        zzz:", 13, "hosts.rack7.zzz", "allowed: cards, emulated, local, power"),
+        ("[root-key]", "[root-keys]", 9, "left.irreversible.0", "did you mean 'root-key'?"),
+        ("[root-key]", "[all]", 9, "left.irreversible.0", "allowed: root-key, key-cancellation"),
+        ("0000:5e:00.0", "5e:00", 10, "right.address", "has the form 0000:b2:00.0"),
+        ("64:4c:36:00:00:02", "64:4c", 10, "right.identity", "has the form 64:4c:36:12:34:56"),
+        ("0000:5e:00.0", "0000:1b:00.0", 10, "right.address", "left and right both stand at 0000:1b:00.0"),
+        ("00:00:02", "00:00:01", 10, "right.identity", "twin/left and twin/right have the same identity"),
+        (", identity: 64:4c:36:00:00:02", "", 10, "cards.right", "needs an identity"),
+        ("user: sysadmin, ", "", 12, "rack7.ssh.user", "is missing"),
+        ("user: sysadmin", "user:", 12, "rack7.ssh.user", "has no value"),
+        ("address: 10.0.0.7", "address: 10.0.0.7, port: 0", 12, "ssh.port", "greater than or equal to 1"),
+        ("        ssh:", "        local: true\n        ssh:", 11, "hosts.rack7", "it has ssh and local"),
+        ("        ssh:", "        emulated:\n        ssh:", 11, "hosts.rack7", "it has emulated and ssh"),
+        ("      rack7:\n", "      rack7:\n        system: sc\n", 12, "rack7.system", "no controller 'sc'"),
+        ("default_lab: bench", "default_lab: bnch", 2, "default_lab", "Did you mean 'bench'?"),
+        ("version: 1", "version: 3", 1, "version", "allowed: 1"),
+        ("      twin:", "      tw in:", 6, "hosts.tw in", "is not a name"),
+        ("{key_file: keys/lab}", "{env: A, agent: true}", 12, "ssh.credentials", "it has env and agent"),
+        ("{key_file: keys/lab}", "{}", 12, "ssh.credentials", "give exactly one of env"),
+        (
+            "cards:\n          card0",
+            "cards:\n          card0: 3\n          card0",
+            16,
+            "card0",
+            "found duplicate key",
+        ),
+        ("b2:00.0}", "b2:00.0, emulated: {}}", 15, "card0.emulated", "its host is real"),
+    ],
+)
+def test_error_names_file_line_key_and_what_is_allowed(
+    write, old: str, new: str, line: int, key: str, said: str
+) -> None:
+    assert GOOD.count(old) == 1
+    path = write(GOOD.replace(old, new))
+    message = rejected(path)
+    assert f"{path}:{line}:" in message
+    assert key in message
+    assert said in message
+
+
+def test_all_errors_are_listed_in_the_order_of_the_file(write) -> None:
+    text = GOOD.replace("sysadmin", "[]").replace("[root-key]", "root").replace("default_lab", "defalt_lab")
+    lines = [row.split(":")[1] for row in rejected(write(text)).splitlines()]
+    assert lines == sorted(lines, key=int)
+    assert set(lines) >= {"2", "9", "12"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("user: sysadmin,", "user: sysadmin, password: hunter2,", 12),
+        ("user: sysadmin,", "user: sysadmin, Passphrase: hunter2,", 12),
+        ("user: sysadmin,", "user: sysadmin, user: hunter2,", 12),
+        ("{key_file: keys/lab}", "hunter2", 12),
+        ("{key_file: keys/lab}", "{env: hunter2!}", 12),
+        ("{key_file: keys/lab}", "{file: {password: hunter2}}", 12),
+        ("ipmitool -E power off", "ipmitool -P hunter2 power off", 13),
+        ("[ipmitool, -E,", "[pdu, --password=hunter2,", 13),
+        ("    hosts:", "    registries: {local: {url: 'https://me:hunter2@reg:9001'}}\n    hosts:", 5),
+    ],
+)
+def test_literal_secret_is_an_error_that_says_what_to_do_and_does_not_repeat_it(
+    write, old: str, new: str, line: int
+) -> None:
+    assert GOOD.count(old) == 1
+    path = write(GOOD.replace(old, new))
+    message = rejected(path)
+    assert f"{path}:{line}:" in message
+    assert "hunter2" not in message
+    assert any(word in message for word in ("credentials", "environment", "duplicate key"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no mapping"),
+        ("- 1\n", "holds no mapping"),
+        ("version: 1\nlabs: [\n", ":3: "),
+        ("\tversion: 1\n", ":1: "),
+        ("a: 1\n---\na: 2\n", "expected a single document"),
+    ],
+)
+def test_what_is_not_an_inventory_at_all(write, text: str, said: str) -> None:
+    assert said in rejected(write(text))
+
+
+def test_binary_file_is_not_a_text_file(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
+    assert "is not a text file" in rejected(tmp_path / "x")
+
+
+def test_missing_file_and_directory(tmp_path: Path) -> None:
+    assert "No such file" in rejected(tmp_path / "none.yaml")
+    assert "Is a directory" in rejected(tmp_path)
+
+
+def test_inventory_is_found_here_above_or_by_the_variable(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(GOOD)
+    below = tmp_path / "a/b"
+    below.mkdir(parents=True)
+    monkeypatch.delenv(PATH_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert find_inventory() == Path("inventory.yaml")
+    monkeypatch.chdir(below)
+    assert find_inventory() == path
+    monkeypatch.setenv(PATH_VARIABLE, "other.yaml")
+    assert find_inventory() == Path("other.yaml")
+
+
+def test_no_inventory_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PATH_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"no inventory\.yaml") as caught:
+        load_inventory()
+    assert PATH_VARIABLE in caught.value.hint
+
+
+def test_profile_names_are_held_to_the_emulators(write) -> None:
+    text = GOOD.replace("00:00:02}", "00:00:02, emulated: {profile: {copy_secnds: 3}}}")
+    inventory = load_inventory(write(text))
+    check_profiles(inventory, {"copy_secnds"})
+    with pytest.raises(ConfigurationError, match=r":10: .*profile\.copy_secnds.*did you mean 'copy_seconds'"):
+        check_profiles(inventory, {"copy_seconds", "busy"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        ("{sr_cancelled: [128], sr_root: root-key-A}", "sr_cancelled.0"),
+        ("{sr_cancelled: [0]}", "sr_cancelled needs sr_root"),
+        ("{flash_count: -1}", "flash_count"),
+        ("{moves_to: there}", "moves_to"),
+    ],
+)
+def test_initial_state_of_an_emulated_card_is_checked(write, entry: str, key: str) -> None:
+    assert key in rejected(write(GOOD.replace("00:00:02}", f"00:00:02, emulated: {entry}}}")))
+
+
+def test_root_hash_may_be_given_as_fpga_tools_print_it(write) -> None:
+    digest = "0x" + "AB" * 32
+    text = GOOD.replace("00:00:02}", f'00:00:02, emulated: {{sr_root: "{digest}"}}}}')
+    card = load_inventory(write(text)).lab().card("twin/right")[1]
+    assert card.emulated is not None
+    assert card.emulated.sr_root == "ab" * 32
+
+
+def test_unknown_host_card_and_lab_name_the_known_ones(write) -> None:
+    inventory = load_inventory(write(GOOD))
+    with pytest.raises(ConfigurationError, match="no lab 'bnch'") as lab_error:
+        inventory.lab("bnch")
+    assert "'bench'" in lab_error.value.hint
+    with pytest.raises(ConfigurationError, match="no host 'twins'") as host_error:
+        inventory.lab().host("twins")
+    assert "Known: twin, rack7." in host_error.value.hint
+    with pytest.raises(ConfigurationError, match="no card 'twin/lft'") as card_error:
+        inventory.lab().card("twin/lft")
+    assert "Did you mean 'twin/left'?" in card_error.value.hint
+
+
+def test_default_inventory_is_the_lab_of_the_field_reports() -> None:
+    inventory = load_inventory(Path(__file__).parents[2] / "inventory.yaml")
+    lab = inventory.lab()
+    assert isinstance(inventory, Inventory)
+    assert lab.emulated
+    assert [entry.name for entry in lab.controllers.values() if entry.role == "system-controller"] == [
+        "system-controller"
+    ]
+    placed = {f"{host.name}/{card.name}": card.address for host, card in lab.cards()}
+    assert placed == {
+        "subcloud1/card0": "0000:b2:00.0",
+        "subcloud2/card0": "0000:b2:00.0",
+        "subcloud3/card0": "0000:b4:00.0",
+        "subcloud4/card0": "0000:b4:00.0",
+        "bench1/card0": "0000:1b:00.0",
+        "bench1/card1": "0000:5e:00.0",
+    }
+    without_permits = [f"{host.name}/{card.name}" for host, card in lab.cards() if not card.irreversible]
+    assert without_permits == ["bench1/card1"]
