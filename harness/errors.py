@@ -61,6 +61,14 @@ class DeadlineError(InfrastructureError):
     """A remote operation passed its deadline; the message says what it waited for and last saw."""
 
 
+class UnreachableError(InfrastructureError):
+    """A host does not answer, or refuses who asks: nothing was asked of it yet."""
+
+
+class LinkLostError(UnreachableError):
+    """The link to a host broke while something was being asked of it."""
+
+
 class DeviceError(HarnessError):
     """The device under test answered with a failure of its own."""
 

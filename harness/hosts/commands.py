@@ -1,0 +1,169 @@
+"""The commands that are declared read-only: which programs, options and words may run without a permit."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from harness.errors import RefusedError
+
+#: So that messages and numbers of remote tools do not depend on the account's language.
+LOCALE = "LC_ALL=C.UTF-8"
+
+_SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
+_GLOB_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./*?\[\]-]*[*?\[][A-Za-z0-9_@%+=:,./*?\[\]-]*")
+_ANY = re.compile(r"[^\0\n]*")
+_BDF = re.compile(r"(?:[0-9a-fA-F]{1,4}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-7]")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_PATH = re.compile(r"[^\0\n-][^\0\n]*")
+_UNIT = re.compile(r"[A-Za-z0-9@_.:*?\[\]][A-Za-z0-9@_.:*?\[\]-]*")
+_FPGAINFO_TOPIC = re.compile(r"fme|bmc|phy|security|temp|power|port|mac|errors")
+_FPGAINFO_REST = re.compile(f"{_BDF.pattern}|all|fme|port")
+_SYSTEMCTL_VERB = re.compile(r"is-active|is-enabled|is-failed|status|show|list-units|cat")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What may be asked of one program without a permit.
+
+    ``flags``: options without a value; ``-ab`` counts as ``-a -b``. ``valued``: option -> what its
+    value, the next word, may be. ``leading``: what the first operands must be. ``rest``: what further
+    operands may be; None: there are none. ``globs``: whether those are paths that the shell expands.
+    ``opens``: whether it opens those paths, so that devices are out of bounds.
+    """
+
+    flags: frozenset[str] = frozenset()
+    valued: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    leading: tuple[re.Pattern[str], ...] = ()
+    rest: re.Pattern[str] | None = None
+    globs: bool = False
+    opens: bool = False
+
+
+def _flags(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FILES = Program(rest=_PATH, globs=True, opens=True)
+
+#: Not here, because they change something in some of their forms: `dmesg -c`, `date -s`, `hostname NAME`,
+#: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete`.
+READ_ONLY: Mapping[str, Program] = {
+    "cat": _FILES,
+    "grep": Program(_flags("-H -h -s -n -E -F -i -c -l -v -w -x"), {}, (_ANY,), _PATH, True, True),
+    "ls": Program(_flags("-1 -a -A -d -l -L"), rest=_PATH, globs=True),
+    "readlink": Program(_flags("-f -e -m"), rest=_PATH, globs=True),
+    "stat": Program(_flags("-L"), {"-c": _ANY}, rest=_PATH, globs=True),
+    "sha256sum": _FILES,
+    "df": Program(_flags("-P -k"), rest=_PATH, globs=True),
+    "lspci": Program(
+        _flags("-D -n -m -k -v -t -x"),
+        {
+            "-d": re.compile(r"[0-9a-fA-F*]{0,4}:[0-9a-fA-F*]{0,4}(:[0-9a-fA-F]*)?"),
+            "-s": re.compile(r"[0-9a-fA-F:.]+"),
+        },
+    ),
+    "dmesg": Program(_flags("-T -t -x -r")),
+    "fpgainfo": Program(leading=(_FPGAINFO_TOPIC,), rest=_FPGAINFO_REST),
+    "systemctl": Program(_flags("--no-pager -q"), {"-p": _UNIT}, (_SYSTEMCTL_VERB,), _UNIT),
+    "pgrep": Program(_flags("-a -f -x"), {}, (_ANY,)),
+    "uname": Program(_flags("-a -r -s -n -m")),
+    "hostname": Program(),
+    "id": Program(_flags("-u -n")),
+    "date": Program(_flags("-u"), rest=re.compile(r"\+[%A-Za-z0-9:. -]*")),
+    "test": Program(_flags("-e -f -d -r -x"), rest=_PATH),
+    "true": Program(),
+    "uptime": Program(_flags("-s")),
+}
+
+
+def read_only_line(
+    argv: Sequence[str], tools: Mapping[str, str] | None = None, *, literal: bool = False
+) -> str:
+    """Return the shell line for a declared read-only command.
+
+    Words that are paths with glob characters are left to the remote shell; every other word is quoted.
+
+    :param tools: program name -> path of it on the host, where it is not in the host's PATH.
+    :param literal: quote glob characters as well.
+    :raises RefusedError: the command is not declared read-only; it needs a permit.
+    """
+    words = list(argv)
+    if not words:
+        raise RefusedError("An empty command line was to be run.")
+    name = _declared_name(words)
+    program = READ_ONLY[name]
+    rendered = [shlex.quote((tools or {}).get(words[0], words[0]))]
+    operands = 0
+    options = True
+    pending = iter(words[1:])
+    for word in pending:
+        if options and word == "--":
+            options = False
+            rendered.append(word)
+        elif options and word.startswith("-") and word != "-":
+            rendered.append(shlex.quote(word))
+            if word in program.valued:
+                value = next(pending, None)
+                if value is None or not program.valued[word].fullmatch(value):
+                    raise _refusal(words, f"the value {value!r} of {word}")
+                rendered.append(shlex.quote(value))
+            elif not _allowed_flag(word, program.flags):
+                raise _refusal(words, f"the option {word}")
+        else:
+            allowed = program.leading[operands] if operands < len(program.leading) else program.rest
+            if allowed is None or not allowed.fullmatch(word):
+                raise _refusal(words, f"the word {word!r}")
+            if program.opens and operands >= len(program.leading) and _may_be_device(word):
+                raise _refusal(words, f"{word!r} may be a device, and opening one can act on it")
+            expanded = (
+                not literal
+                and program.globs
+                and operands >= len(program.leading)
+                and _GLOB_WORD.fullmatch(word)
+            )
+            rendered.append(word if expanded else shlex.quote(word))
+            operands += 1
+    if operands < len(program.leading):
+        raise _refusal(words, "a missing word")
+    return f"{LOCALE} {' '.join(rendered)}"
+
+
+def permitted_line(argv: Sequence[str]) -> str:
+    """Return the shell line for a command that a permit covers; nothing in it is expanded."""
+    return f"{LOCALE} {shlex.join(argv)}"
+
+
+def _declared_name(words: list[str]) -> str:
+    folder, name = posixpath.split(words[0])
+    if name not in READ_ONLY or (folder and folder not in _SYSTEM_FOLDERS):
+        raise _refusal(words, f"the program {words[0]!r}")
+    return name
+
+
+def _may_be_device(path: str) -> bool:
+    """Whether a path or glob could lead to a node below /dev (opening a watchdog arms it), or is relative."""
+    if not path.startswith("/"):
+        return True
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return ".." in parts or (len(parts) > 1 and fnmatchcase("dev", parts[0]))
+
+
+def _allowed_flag(word: str, flags: frozenset[str]) -> bool:
+    if word in flags:
+        return True
+    cluster = re.fullmatch(r"-([A-Za-z0-9]{2,})", word)
+    return cluster is not None and all(f"-{letter}" in flags for letter in cluster[1])
+
+
+def _refusal(words: list[str], what: str) -> RefusedError:
+    return RefusedError(
+        f"The command {shlex.join(words)!r} is not declared read-only ({what}) and has no permit; "
+        "nothing was run.",
+        hint="Reading is declared in harness/hosts/commands.py; whatever changes a host goes through "
+        "the operations of harness.cards, harness.registry or harness.lab.",
+    )

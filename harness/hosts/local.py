@@ -1,0 +1,154 @@
+"""The harness's own machine as a host: the same operations without a network."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from harness.errors import DeadlineError, InfrastructureError
+from harness.hosts.commands import permitted_line, read_only_line
+from harness.hosts.permits import Permit
+from harness.hosts.protocol import CommandResult
+from harness.hosts.sources import opened
+
+_CHUNK = 1 << 16
+
+
+class LocalHost:
+    """This machine. Commands run under ``/bin/sh``, in a process group that a deadline ends as a whole.
+
+    :param name: the host's name in the inventory.
+    :param tools: program name -> path, where a program is not in PATH.
+    """
+
+    def __init__(self, name: str = "localhost", *, tools: Mapping[str, str] | None = None) -> None:
+        self._name = name
+        self._tools = dict(tools or {})
+
+    @property
+    def name(self) -> str:
+        """The host's name in the inventory."""
+        return self._name
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        permit: Permit | None = None,
+        deadline: float = 30.0,
+        on_output: Callable[[str], None] | None = None,
+    ) -> CommandResult:
+        """Run ``argv``; see :meth:`harness.hosts.protocol.Host.run`."""
+        if permit is None:
+            line = read_only_line(argv, self._tools)
+        else:
+            permit.check_command(self._name, argv)
+            line = permitted_line(argv)
+        began = time.monotonic()
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", line],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            out, err = _streams(process, line, began + deadline, deadline, on_output)
+        finally:
+            _end(process)
+        return CommandResult(
+            argv=tuple(argv),
+            exit_code=process.returncode if process.returncode >= 0 else -1,
+            stdout=out.decode(errors="replace"),
+            stderr=err.decode(errors="replace"),
+            seconds=time.monotonic() - began,
+        )
+
+    def read(self, path: str, *, deadline: float = 30.0) -> bytes:
+        """Return the content of ``path``. :raises OSError: as the kernel says."""
+        return Path(path).read_bytes()
+
+    def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
+        """Return the names in the directory ``path``, sorted. :raises OSError: as the kernel says."""
+        return sorted(entry.name for entry in Path(path).iterdir())
+
+    def readlink(self, path: str, *, deadline: float = 30.0) -> str:
+        """Return the canonical path that ``path`` resolves to. :raises OSError: it leads nowhere."""
+        return str(Path(path).resolve(strict=True))
+
+    def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
+        """Write ``source`` to ``path``; a file that this call began and could not finish is removed."""
+        with opened(source) as (handle, size, sha256):
+            permit.check_write(self._name, path, sha256)
+            target = Path(path)
+            existed = target.exists()
+            try:
+                with target.open("wb") as written:
+                    while chunk := handle.read(_CHUNK):
+                        written.write(chunk)
+            except OSError as error:
+                if not existed:
+                    target.unlink(missing_ok=True)
+                raise InfrastructureError(
+                    f"{size} bytes could not be written to {path} on {self._name}: {error.strerror}.",
+                    hint=f"Is there space in {target.parent}, and may you write there?",
+                ) from None
+
+    def wait_until_reachable(self, *, deadline: float = 300.0) -> None:
+        """Return at once: this machine is here."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _streams(
+    process: subprocess.Popen[bytes],
+    line: str,
+    end: float,
+    deadline: float,
+    on_output: Callable[[str], None] | None,
+) -> tuple[bytearray, bytearray]:
+    """Take both streams as they come. :raises DeadlineError: the command is not over at ``end``."""
+    if process.stdout is None or process.stderr is None:
+        raise ValueError("the process was started without pipes")
+    out, err = bytearray(), bytearray()
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, out)
+        selector.register(process.stderr, selectors.EVENT_READ, err)
+        while selector.get_map():
+            ready = selector.select(max(0.0, end - time.monotonic()))
+            if not ready:
+                last = (out + err).decode(errors="replace").rstrip().rsplit("\n", 1)[-1]
+                raise DeadlineError(
+                    f"Waited {deadline:g} s for `{line[:120]}` to end; "
+                    f"the last that was seen of it: {last[-200:]!r}."
+                )
+            for key, _ in ready:
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    selector.unregister(key.fileobj)
+                key.data.extend(data)
+                if key.data is out and on_output is not None and (text := decoder.decode(data)):
+                    on_output(text)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, end - time.monotonic()))
+    return out, err
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Leave nothing behind: end what still runs of the command, and reap it."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
