@@ -91,11 +91,11 @@ class Field:
         """Offset of the first byte behind the field."""
         return self.offset + self.size
 
-    def of(self, data: bytes | memoryview) -> bytes:
+    def of(self, data: bytes | bytearray | memoryview) -> bytes:
         """Return the field's bytes of ``data``; fewer where ``data`` ends within it."""
         return bytes(data[self.offset : self.end])
 
-    def integer(self, data: bytes | memoryview) -> int:
+    def integer(self, data: bytes | bytearray | memoryview) -> int:
         """Return the field of ``data`` as a little-endian integer."""
         return int.from_bytes(self.of(data), "little")
 

@@ -13,7 +13,7 @@ from harness.images.layout import Curve, Field
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A rule of the format that the bytes at ``offset`` break. ``rule`` is a stable word, see docs."""
+    """A rule of the format that the bytes at ``offset`` break. ``rule`` is a stable word."""
 
     offset: int
     rule: str
