@@ -76,8 +76,8 @@ class Verdict:
 
     def __str__(self) -> str:
         return (
-            f"{self.kind.value}: {self.reporter} claimed that {self.claimed}; "
-            f"true is that {self.truth} (read by {self.how_read})"
+            f"{self.kind.value}: {self.reporter} claimed: {self.claimed}; "
+            f"true: {self.truth}; read: {self.how_read}"
         )
 
 

@@ -208,6 +208,7 @@ _NESTED: dict[str, type[Subject] | type[Promise] | type[Evidence]] = {
     "evidence": Evidence,
 }
 
+
 def _encode(value: Any) -> Any:
     if isinstance(value, Unknown):
         return {"unknown": value.reason}

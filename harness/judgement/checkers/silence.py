@@ -1,0 +1,50 @@
+"""An operation was accepted and its reporter never said how it ended: LOST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.judgement.grouping import Block, Operation
+from harness.judgement.model import Verdict, VerdictKind
+from harness.judgement.values import Unknown, Value
+
+#: Which tool owes a word about an operation. Operations that no tool reports are not listed.
+REPORTER_OF = {"flash": "fpgasupdate", "reset": "rsu"}
+
+
+def check_silence(
+    block: Block, operation: Operation, attempted: Value[bool], truth: str, how_read: str
+) -> Iterator[Verdict]:
+    """Yield a verdict where the reporter of an operation said nothing about its end.
+
+    An operation that the harness never began, or could not begin because the lab failed, was never
+    accepted. Where the run itself ended in the middle of one, nobody was there to listen.
+    """
+    intent = operation.intent
+    reporter = str(intent.parameters.get("reporter") or REPORTER_OF.get(intent.operation, ""))
+    if not reporter or operation.never_began or any(c.reporter == reporter for c in operation.claims):
+        return
+    done = operation.completion
+    if done is None and not block.ended:
+        kind, words = VerdictKind.UNVERIFIABLE, "nothing yet (the run ended before the operation did)"
+    elif done is not None and done.how == "raised" and not _accepted(operation, attempted):
+        return
+    else:
+        how = "never returned" if done is None or done.how == "never" else done.how
+        kind, words = VerdictKind.LOST, f"nothing (the operation {how}, and no word on its end was seen)"
+    yield Verdict(
+        kind,
+        "silence",
+        reporter,
+        intent.subject,
+        words,
+        truth,
+        how_read,
+        intent.seq,
+        (intent.seq, done.seq) if done is not None else (intent.seq,),
+    )
+
+
+def _accepted(operation: Operation, attempted: Value[bool]) -> bool:
+    """Whether the operation had begun when the lab failed: the card was touched, or a fault struck it."""
+    return bool(operation.faults) or (not isinstance(attempted, Unknown) and attempted)

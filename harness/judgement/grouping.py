@@ -1,0 +1,247 @@
+"""Groups the records of one scenario around its operations, in one pass, for the checkers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.judgement.records import Claim, Completion, Fault, Intent, Observation, Record
+from harness.judgement.values import Unknown
+
+#: The reporter whose words are evidence of what the card decided, not a report of the operation.
+KERNEL_LOG = "kernel-log"
+#: What a reporter says while it works, not about a state.
+_PROGRESS_WORDS = frozenset({"phase", "progress", "error", "percent"})
+
+NOT_OBSERVED = Unknown("not observed")
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """An intent and what belongs to it. ``overlapped``: another update of the card ran meanwhile."""
+
+    intent: Intent
+    completion: Completion | None = None
+    claims: list[Claim] = field(default_factory=list)
+    kernel_log: list[Claim] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    before: Observation | None = None
+    after: Observation | None = None
+    after_reset: Observation | None = None
+    overlapped: bool = False
+
+    @property
+    def image(self) -> Mapping[str, Any]:
+        """The facts of the image that is flashed; empty for other operations."""
+        image = self.intent.parameters.get("image")
+        return image if isinstance(image, Mapping) else {}
+
+    @property
+    def image_name(self) -> str:
+        """The image's name, for people."""
+        return str(self.image.get("name") or "the image")
+
+    @property
+    def auth_code(self) -> int | None:
+        """The last authentication code other than 0 that the kernel logged for it."""
+        codes = [number(claim.statement.get("auth_code")) for claim in self.kernel_log]
+        return next((code for code in reversed(codes) if code), None)
+
+    @property
+    def never_began(self) -> bool:
+        """Whether the harness itself kept the operation from beginning: refused, or wrongly asked for."""
+        done = self.completion
+        return (
+            done is not None
+            and done.how == "raised"
+            and not self.claims
+            and done.error.get("kind") in ("refused", "configuration")
+        )
+
+
+@dataclass(slots=True, eq=False)
+class StateClaim:
+    """A claim about a state and the observations that it can be held to: the nearest on both sides,
+    with no operation or fault between them and the claim."""
+
+    claim: Claim
+    truths: list[Observation]
+
+
+class Block:
+    """The records of one scenario (or of what lies between two), grouped.
+
+    :param ended: whether the scenario came to its own end, so that silence means something.
+    """
+
+    def __init__(self, records: Iterable[Record], *, ended: bool = True) -> None:
+        self.ended = ended
+        self.operations: list[Operation] = []
+        self.state_claims: list[StateClaim] = []
+        self.faults: list[Fault] = []
+        self._by_intent: dict[int, Operation] = {}
+        self._open_updates: dict[str, list[Operation]] = {}
+        self._resets: dict[str, list[Observation]] = defaultdict(list)
+        self._readable_resets: dict[str, list[Observation]] = defaultdict(list)
+        self._updates: dict[tuple[str, Any], list[int]] = defaultdict(list)
+        self._nearest: dict[str, Observation] = {}
+        self._waiting: dict[str, list[StateClaim]] = {}
+        for record in records:
+            if isinstance(record, Observation):
+                self._observation(record)
+            elif isinstance(record, Claim):
+                self._claim(record)
+            elif isinstance(record, Intent):
+                self._intent(record)
+            elif isinstance(record, Completion):
+                self._completion(record)
+            elif isinstance(record, Fault):
+                self._fault(record)
+
+    def reset_after(self, operation: Operation) -> Observation | None:
+        """Return what was observed after the first reset that follows an operation.
+
+        A later reset stands in where the running image could not be read after the first.
+        """
+        own = operation.after_reset
+        if own is not None and _readable(own):
+            return own
+        name, seq = operation.intent.subject.name, operation.intent.seq
+        readable = _first_after(self._readable_resets.get(name, []), seq)
+        return readable or own or _first_after(self._resets.get(name, []), seq)
+
+    def flashed_between(self, operation: Operation, later: Record, bitstream_id: Any) -> bool:
+        """Return whether an image with that id was flashed to the card after ``operation``."""
+        seqs = self._updates.get((operation.intent.subject.name, bitstream_id), [])
+        return bisect_right(seqs, operation.intent.seq) < bisect_left(seqs, later.seq)
+
+    def _intent(self, intent: Intent) -> None:
+        operation = Operation(intent)
+        self.operations.append(operation)
+        self._by_intent[intent.seq] = operation
+        self._separate()
+        if intent.operation == "flash":
+            name = intent.subject.name
+            running = self._open_updates.setdefault(name, [])
+            for other in running:
+                other.overlapped = operation.overlapped = True
+            running.append(operation)
+            wanted = fact(operation.image, "bitstream_id")
+            if not isinstance(wanted, Unknown):
+                self._updates[name, wanted].append(intent.seq)
+
+    def _completion(self, completion: Completion) -> None:
+        operation = self._by_intent.get(completion.intent)
+        if operation is not None:
+            operation.completion = completion
+            running = self._open_updates.get(operation.intent.subject.name)
+            if running and operation in running:
+                running.remove(operation)
+
+    def _claim(self, claim: Claim) -> None:
+        statement = claim.statement
+        operation = self._by_intent.get(claim.intent) if claim.intent is not None else None
+        if claim.reporter == KERNEL_LOG or "auth_code" in statement:
+            if operation is not None:
+                operation.kernel_log.append(claim)
+        elif "result" in statement:
+            if operation is not None:
+                operation.claims.append(claim)
+        elif not statement.keys() <= _PROGRESS_WORDS:
+            nearest = self._nearest.get(claim.subject.name)
+            held = StateClaim(claim, [nearest] if nearest is not None else [])
+            self.state_claims.append(held)
+            self._waiting.setdefault(claim.subject.name, []).append(held)
+
+    def _observation(self, observation: Observation) -> None:
+        name = observation.subject.name
+        self._nearest[name] = observation
+        for held in self._waiting.pop(name, ()):
+            held.truths.append(observation)
+        moment = observation.moment
+        operation = self._by_intent.get(observation.intent) if observation.intent is not None else None
+        if moment == "after-reset":
+            self._resets[name].append(observation)
+            if _readable(observation):
+                self._readable_resets[name].append(observation)
+            if operation is not None:
+                operation.after_reset = observation
+        elif operation is not None and moment == "before":
+            operation.before = operation.before or observation
+        elif operation is not None and moment == "after":
+            operation.after = observation
+
+    def _fault(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        if fault.state in ("fired", "undone"):
+            self._separate()
+        if fault.state == "fired":
+            for operation in self._open_updates.get(fault.subject.name, ()):
+                operation.faults.append(fault)
+
+    def _separate(self) -> None:
+        """What was read before says nothing about what is claimed from here on."""
+        self._nearest.clear()
+        self._waiting.clear()
+
+
+def _readable(observation: Observation) -> bool:
+    return not isinstance(observation.values.get("bitstream_id", NOT_OBSERVED), Unknown)
+
+
+def _first_after(observations: list[Observation], seq: int) -> Observation | None:
+    index = bisect_right(observations, seq, key=lambda observation: observation.seq)
+    return observations[index] if index < len(observations) else None
+
+
+def field_of(observation: Observation | None, name: str) -> Any:
+    """Return a field of an observation: a value or :class:`Unknown`, also where nothing was observed."""
+    return NOT_OBSERVED if observation is None else observation.values.get(name, NOT_OBSERVED)
+
+
+def fact(image: Mapping[str, Any], name: str) -> Any:
+    """Return a fact of an image: a value, or :class:`Unknown` where it is not known or not stated."""
+    value = image.get(name)
+    if value is None:
+        return Unknown("not stated")
+    if isinstance(value, Mapping):
+        return Unknown(str(value.get("unknown", "not stated")))
+    if name == "bitstream_id" and isinstance(value, str):
+        code = number(value)
+        return Unknown(f"not a number: {value!r}") if code is None else code
+    return value
+
+
+def number(value: Any) -> int | None:
+    """Return an integer, also from text such as ``0x11``; None for anything else."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value, 0)
+        except ValueError:
+            return None
+    return None
+
+
+def show(name: str, value: Any) -> str:
+    """Return a field's value as people read it: ids in hex, sets as lists, hashes shortened."""
+    if isinstance(value, Unknown):
+        return str(value)
+    if name.startswith("bitstream_") and isinstance(value, int):
+        return f"{value:#x}"
+    if name.endswith("_root"):
+        return f"{value[:16]}..." if len(str(value)) > 16 else (str(value) or "not programmed")
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, sorted(value))) or "none"
+    return str(value) if value != "" else "empty"
+
+
+def source_of(observation: Observation | None, name: str) -> str:
+    """Return where a field of an observation was read: path or command."""
+    if observation is None:
+        return "nothing"
+    return observation.sources.get(name) or f"probe {observation.probe}"
