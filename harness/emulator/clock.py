@@ -85,10 +85,16 @@ class LabClock:
         with self._lock:
             return self._read()
 
-    def at(self, when: float, callback: Callable[[], None], *, background: bool = False) -> Event:
-        """Have ``callback`` called at lab time ``when`` (at once where that is over); see :class:`Event`."""
+    def at(
+        self, when: float, callback: Callable[[], None], *, background: bool = False, withheld: bool = False
+    ) -> Event:
+        """Have ``callback`` called at lab time ``when`` (at once where that is over); see :class:`Event`.
+
+        ``withheld``: from the start, as by :meth:`freeze_before`.
+        """
         with self._lock:
             event = self._push(when, callback, background)
+            event.withheld = withheld
             self._kick()
         return event
 
