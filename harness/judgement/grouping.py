@@ -21,9 +21,15 @@ NOT_OBSERVED = Unknown("not observed")
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """An intent and what belongs to it. ``overlapped``: another update of the card ran meanwhile."""
+    """An intent and what belongs to it.
+
+    ``image``: the facts of the image that is flashed, empty for other operations; ``image_name``: for
+    people. ``overlapped``: another update of the card ran meanwhile.
+    """
 
     intent: Intent
+    image: Mapping[str, Any]
+    image_name: str
     completion: Completion | None = None
     claims: list[Claim] = field(default_factory=list)
     kernel_log: list[Claim] = field(default_factory=list)
@@ -34,19 +40,10 @@ class Operation:
     overlapped: bool = False
 
     @property
-    def image(self) -> Mapping[str, Any]:
-        """The facts of the image that is flashed; empty for other operations."""
-        image = self.intent.parameters.get("image")
-        return image if isinstance(image, Mapping) else {}
-
-    @property
-    def image_name(self) -> str:
-        """The image's name, for people."""
-        return str(self.image.get("name") or "the image")
-
-    @property
     def auth_code(self) -> int | None:
         """The last authentication code other than 0 that the kernel logged for it."""
+        if not self.kernel_log:
+            return None
         codes = [number(claim.statement.get("auth_code")) for claim in self.kernel_log]
         return next((code for code in reversed(codes) if code), None)
 
@@ -119,7 +116,9 @@ class Block:
         return bisect_right(seqs, operation.intent.seq) < bisect_left(seqs, later.seq)
 
     def _intent(self, intent: Intent) -> None:
-        operation = Operation(intent)
+        image = intent.parameters.get("image")
+        facts = image if isinstance(image, dict) else {}
+        operation = Operation(intent, facts, str(facts.get("name") or "the image"))
         self.operations.append(operation)
         self._by_intent[intent.seq] = operation
         self._separate()

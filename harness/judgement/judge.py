@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from harness.judgement.checkers import check_block
 from harness.judgement.grouping import Block
 from harness.judgement.model import (
+    OUTCOME_RANK,
+    VERDICT_RANK,
     Expectation,
     Outcome,
     OutcomeOf,
@@ -246,19 +248,15 @@ def _outcome_reasons(
         if not complete or (verdicts and stated is Outcome.AS_INTENDED):
             return []
         return [f"nothing was judged: no operation was recorded, and the stated outcome is {stated.value}"]
-    worst = min(outcomes, key=lambda o: _OUTCOME_ORDER[o.outcome])
+    worst = min(outcomes, key=lambda o: OUTCOME_RANK[o.outcome])
     if worst.outcome is stated or (not complete and not _worse(worst.outcome, stated)):
         return []
     return [f"the outcome is {worst.outcome.value}, stated is {stated.value}: {worst.reason}"]
 
 
-_OUTCOME_ORDER = {outcome: rank for rank, outcome in enumerate(Outcome)}
-_VERDICT_ORDER = {kind: rank for rank, kind in enumerate(VerdictKind)}
-
-
 def _worse(found: Outcome, stated: Outcome) -> bool:
     """Whether a scenario cut short has found something worse; not having found out is no finding."""
-    return found is not Outcome.UNKNOWN and _OUTCOME_ORDER[found] < _OUTCOME_ORDER[stated]
+    return found is not Outcome.UNKNOWN and OUTCOME_RANK[found] < OUTCOME_RANK[stated]
 
 
 def _verdict_reasons(
@@ -273,7 +271,7 @@ def _verdict_reasons(
         stated = expected.verdicts.get(reporter, VerdictKind.MATCH)
         if found is stated:
             continue
-        milder = _VERDICT_ORDER[found] > _VERDICT_ORDER[stated]
+        milder = VERDICT_RANK[found] > VERDICT_RANK[stated]
         if not complete and (milder or found is VerdictKind.UNVERIFIABLE):
             continue
         culprit = next(v for v in verdicts if v.reporter == reporter and v.kind is found)

@@ -44,16 +44,19 @@ class RunState(str, Enum):
     BUG = "BUG"
 
 
+#: Position in the published precedence; 0 is the worst.
+OUTCOME_RANK: dict[Outcome, int] = {outcome: rank for rank, outcome in enumerate(Outcome)}
+VERDICT_RANK: dict[VerdictKind, int] = {kind: rank for rank, kind in enumerate(VerdictKind)}
+
+
 def worst_outcome(outcomes: list[Outcome]) -> Outcome:
     """Return the outcome that stands for all of ``outcomes``; UNKNOWN for none at all."""
-    order = list(Outcome)
-    return min(outcomes, key=order.index) if outcomes else Outcome.UNKNOWN
+    return min(outcomes, key=OUTCOME_RANK.__getitem__) if outcomes else Outcome.UNKNOWN
 
 
 def worst_verdict(kinds: list[VerdictKind]) -> VerdictKind:
     """Return the verdict that stands for all of ``kinds``; UNVERIFIABLE for none at all."""
-    order = list(VerdictKind)
-    return min(kinds, key=order.index) if kinds else VerdictKind.UNVERIFIABLE
+    return min(kinds, key=VERDICT_RANK.__getitem__) if kinds else VerdictKind.UNVERIFIABLE
 
 
 @dataclass(frozen=True, slots=True)
