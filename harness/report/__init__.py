@@ -1,1 +1,1 @@
-"""TODO."""
+"""What a run leaves for people and machines: the summary and the results."""

@@ -1,0 +1,123 @@
+"""The machine-readable results of a run: one JSON document, schema ``hil-results/1``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InfrastructureError
+from harness.judgement.judge import Judgement, ScenarioJudgement
+from harness.judgement.model import OutcomeOf, Verdict, VerdictKind
+from harness.judgement.records import Subject
+
+SCHEMA = "hil-results/1"
+FILE_NAME = "results.json"
+
+
+def write_results(run_dir: Path, judgement: Judgement) -> Path:
+    """Write ``results.json`` into ``run_dir``, whole or not at all; return its path.
+
+    :raises InfrastructureError: it cannot be written. The history is on disk; `hil judge` makes it again.
+    """
+    path = run_dir / FILE_NAME
+    fresh = run_dir / f".{FILE_NAME}.{os.getpid()}"
+    text = json.dumps(results_json(judgement), indent=1, sort_keys=False) + "\n"
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise InfrastructureError(
+            f"The results {path} cannot be written: {error.strerror}.",
+            hint=f"The history is whole: make room, then `hil judge {run_dir} -o json`.",
+        ) from error
+    return path
+
+
+def results_json(judgement: Judgement) -> dict[str, Any]:
+    """Return a judgement as plain data.
+
+    ``scenarios``: name, subject, state (``as-stated``, ``not-as-stated``, ``interrupted`` or a run
+    state), reason, what was stated, outcome and worst verdict per reporter, reasons, and every outcome
+    and every verdict other than MATCH in full. ``outside``: verdicts from between the scenarios.
+    Sequence numbers are those of the history that the scenario is in.
+    """
+    return {
+        "schema": SCHEMA,
+        "runs": [
+            {"run": run.run, "lab": run.lab, "versions": dict(run.versions), "options": dict(run.options)}
+            for run in judgement.runs
+        ],
+        "finished": judgement.finished,
+        "as_stated": judgement.as_stated,
+        "exit_codes": sorted(judgement.exit_codes),
+        "counts": {
+            "scenarios": dict(sorted(Counter(map(state_of, judgement.scenarios)).items())),
+            "outcomes": {kind.value: count for kind, count in judgement.count_outcomes().items()},
+            "verdicts": {kind.value: count for kind, count in judgement.count_verdicts().items()},
+        },
+        "scenarios": [_scenario(scenario) for scenario in judgement.scenarios],
+        "outside": [_verdict(v) for v in judgement.outside if v.kind is not VerdictKind.MATCH],
+    }
+
+
+def state_of(scenario: ScenarioJudgement) -> str:
+    """Return the one word for how a scenario ended: ``as-stated``, ``not-as-stated``, ``interrupted``, or
+    its run state."""
+    if scenario.run_state is not None:
+        return scenario.run_state.value
+    if scenario.interrupted:
+        return "interrupted"
+    return "as-stated" if scenario.as_stated else "not-as-stated"
+
+
+def _scenario(scenario: ScenarioJudgement) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "subject": _subject(scenario.subject),
+        "state": state_of(scenario),
+        "reason": scenario.state_reason,
+        "as_stated": scenario.as_stated,
+        "stated": scenario.expected.to_json(),
+        "outcome": scenario.outcome.value if scenario.outcome else None,
+        "verdicts": {reporter: kind.value for reporter, kind in scenario.verdicts.items()},
+        "reasons": list(scenario.reasons),
+        "outcomes": [_outcome(outcome) for outcome in scenario.outcomes],
+        "divergences": [
+            {"as_stated": scenario.states(verdict), **_verdict(verdict)} for verdict in scenario.divergences
+        ],
+    }
+
+
+def _subject(subject: Subject | None) -> dict[str, str] | None:
+    return None if subject is None else asdict(subject)
+
+
+def _outcome(outcome: OutcomeOf) -> dict[str, Any]:
+    return {
+        "outcome": outcome.outcome.value,
+        "subject": _subject(outcome.subject),
+        "reason": outcome.reason,
+        "intent": outcome.intent,
+        "records": list(outcome.records),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "verdict": verdict.kind.value,
+        "checker": verdict.checker,
+        "reporter": verdict.reporter,
+        "subject": _subject(verdict.subject),
+        "claimed": verdict.claimed,
+        "truth": verdict.truth,
+        "how_read": verdict.how_read,
+        "intent": verdict.intent,
+        "records": list(verdict.records),
+    }

@@ -1,0 +1,266 @@
+"""The summary at the end of a run: what diverged, where, who claimed what, what is true, how it was read."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.judgement.judge import Judgement, ScenarioJudgement
+from harness.judgement.model import (
+    OUTCOME_RANK,
+    VERDICT_RANK,
+    Outcome,
+    OutcomeOf,
+    RunState,
+    Verdict,
+    VerdictKind,
+    worst_verdict,
+)
+from harness.report.results import FILE_NAME, state_of
+
+#: More scenarios than this are left to results.json, with their number said.
+SHOWN = 20
+_WIDTH = 110
+_INDENT = 21
+
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+
+#: The order in which scenarios without a result are listed.
+_STATES = (RunState.BUG, RunState.INFRA, RunState.BLOCKED, RunState.REFUSED, RunState.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paint:
+    colour: bool
+
+    def __call__(self, text: str, *names: str) -> str:
+        if not self.colour:
+            return text
+        return f"\x1b[{';'.join(_COLOURS[name] for name in names)}m{text}\x1b[0m"
+
+
+def render(judgement: Judgement, run_dir: Path, *, colour: bool = False) -> str:
+    """Return the summary as plain text, with ANSI colours if ``colour``.
+
+    First what is not as its scenario states, in full; then the divergences that scenarios state (as a
+    reproduction does), one line each; then what gave no result and why; then counts and where to look.
+    """
+    paint = _Paint(colour)
+    sections = [
+        [_headline(judgement, paint)],
+        _not_as_stated(judgement, paint),
+        _outside(judgement, paint),
+        _as_stated(judgement, paint),
+        _without_result(judgement.scenarios, paint),
+        _footer(judgement, run_dir),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _headline(judgement: Judgement, paint: _Paint) -> str:
+    states = Counter(map(state_of, judgement.scenarios))
+    wrong = states.pop("not-as-stated", 0) + sum(1 for s in judgement.scenarios if _found_before_end(s))
+    good = states.pop("as-stated", 0)
+    diverging = sum(1 for s in judgement.scenarios if s.as_stated and _shows_divergence(s))
+    parts = [f"{wrong} not as stated"] if wrong else []
+    strays = len(judgement.outside_divergences)
+    parts += [f"{_number(strays, 'divergence')} outside of scenarios"] if strays else []
+    parts += [f"{good} as stated" + (f" ({diverging} of them with a divergence)" if diverging else "")]
+    parts += [f"{count} {state}" for state, count in sorted(states.items())]
+    if not judgement.scenarios:
+        word, colour = "NOTHING WAS JUDGED", "yellow"
+    elif wrong or strays:
+        word, colour = "NOT AS STATED", "red"
+    elif judgement.as_stated and judgement.finished:
+        word, colour = "ALL AS STATED", "green"
+    elif judgement.as_stated:
+        word, colour = "AS STATED SO FAR, BUT THE RUN DID NOT FINISH", "yellow"
+    else:
+        word, colour = "NOT COMPLETE", "yellow"
+    return f"{paint(word, 'bold', colour)}: {', '.join(parts)}"
+
+
+def _shows_divergence(scenario: ScenarioJudgement) -> bool:
+    return bool(scenario.divergences) or scenario.outcome in (Outcome.BREACH, Outcome.FAILED)
+
+
+def _found_before_end(scenario: ScenarioJudgement) -> bool:
+    """Whether a scenario that gave no result had found something before it was cut short."""
+    return bool(scenario.reasons) and state_of(scenario) not in ("as-stated", "not-as-stated")
+
+
+def _not_as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
+    wrong = [s for s in judgement.scenarios if s.reasons and not s.as_stated]
+    if not wrong:
+        return []
+    lines = [paint(f"NOT AS STATED ({len(wrong)})", "bold", "red")]
+    for scenario in sorted(wrong, key=_severity)[:SHOWN]:
+        cut_short = f"  [{state_of(scenario)}]" if _found_before_end(scenario) else ""
+        lines.append(f"  {_where(scenario)}  {scenario.name}{cut_short}")
+        lines += _details(scenario, paint)
+    if len(wrong) > SHOWN:
+        lines.append(f"  ... and {len(wrong) - SHOWN} more, in {FILE_NAME}")
+    return lines
+
+
+def _severity(scenario: ScenarioJudgement) -> tuple[int, int]:
+    """Worst first, so that what is left to results.json is never worse than what is shown."""
+    surprises = [v.kind for v in scenario.divergences if not scenario.states(v)]
+    outcome = scenario.outcome if scenario.outcome is not scenario.expected.outcome else None
+    return OUTCOME_RANK.get(outcome or Outcome.AS_INTENDED, 0), VERDICT_RANK[
+        worst_verdict(surprises) if surprises else VerdictKind.MATCH
+    ]
+
+
+def _details(scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
+    lines: list[str] = []
+    covered: list[str] = []
+    for verdict in scenario.divergences:
+        covered.append(f"{verdict};")
+        stated = scenario.expected.verdicts.get(verdict.reporter, VerdictKind.MATCH)
+        expected = verdict.kind is stated
+        colour = "yellow" if expected else "red"
+        lines.append(
+            f"    {_padded(verdict.kind.value, paint, colour)} {verdict.reporter} on {verdict.subject}"
+        )
+        lines += _wrapped("claimed", verdict.claimed)
+        lines += _wrapped("true", verdict.truth)
+        lines += _wrapped("read", _short_paths(verdict.how_read))
+        lines += _wrapped("stated", stated.value + (" (as found)" if expected else ""))
+    for outcome in scenario.outcomes:
+        if outcome.outcome not in (Outcome.AS_INTENDED, scenario.expected.outcome):
+            covered.append(f"the outcome is {outcome.outcome.value},")
+            lines += _outcome(outcome, scenario, paint)
+    # What is missing has no verdict of its own: a stated divergence that did not show, a fault that
+    # never came to its point.
+    for reason in scenario.reasons:
+        if not reason.startswith(tuple(covered)):
+            lines += _wrapped("", reason, indent=4)
+    return lines
+
+
+def _outcome(outcome: OutcomeOf, scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
+    kind = _padded(outcome.outcome.value, paint, "red")
+    lines = [f"    {kind} the operation on {outcome.subject}"]
+    # The reports that diverge are shown with their verdicts; these are the ones that are right.
+    right = [v for v in scenario.judged if v.intent == outcome.intent and v.kind is VerdictKind.MATCH]
+    for verdict in right:
+        lines += _wrapped("claimed", f"{verdict.reporter}: {verdict.claimed}")
+    lines += _wrapped("true", outcome.reason)
+    for how in dict.fromkeys(verdict.how_read for verdict in right):
+        lines += _wrapped("read", _short_paths(how))
+    return [*lines, *_wrapped("stated", scenario.expected.outcome.value)]
+
+
+def _outside(judgement: Judgement, paint: _Paint) -> list[str]:
+    strays = judgement.outside_divergences
+    if not strays:
+        return []
+    lines = [paint(f"DIVERGED BETWEEN SCENARIOS ({len(strays)})", "bold", "red")]
+    return lines + [_one_line(verdict, "", paint, "red") for verdict in strays[:SHOWN]]
+
+
+def _as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
+    """Divergences that their scenarios state: a reproduction shows one, and that is its success."""
+    shown = [s for s in judgement.scenarios if s.as_stated and _shows_divergence(s)]
+    if not shown:
+        return []
+    lines = [paint(f"DIVERGED AS STATED ({len(shown)})", "bold", "green")]
+    for scenario in shown[:SHOWN]:
+        seen: set[tuple[VerdictKind, str]] = set()
+        for verdict in scenario.divergences:
+            if (verdict.kind, verdict.reporter) not in seen:
+                seen.add((verdict.kind, verdict.reporter))
+                lines.append(_one_line(verdict, scenario.name, paint, "green"))
+        if not scenario.divergences and scenario.outcome is not None:
+            kind = _padded(scenario.outcome.value, paint, "green")
+            lines.append(f"  {kind} {_where(scenario)}  {scenario.name}")
+    if len(shown) > SHOWN:
+        lines.append(f"  ... and {len(shown) - SHOWN} more, in {FILE_NAME}")
+    return lines
+
+
+def _one_line(verdict: Verdict, scenario: str, paint: _Paint, colour: str) -> str:
+    head = f"  {_padded(verdict.kind.value, paint, colour)} {verdict.reporter} on {verdict.subject}"
+    told = f"claimed: {verdict.claimed}; true: {verdict.truth}"
+    name = f"  {scenario}" if scenario else ""
+    return "\n".join((head + name, *_wrapped("", told)))
+
+
+def _without_result(scenarios: Iterable[ScenarioJudgement], paint: _Paint) -> list[str]:
+    """Scenarios without a result, grouped by reason, so that a whole lab's worth is one line."""
+    groups: dict[tuple[str, str], list[ScenarioJudgement]] = {}
+    for scenario in scenarios:
+        word = state_of(scenario)
+        if word not in ("as-stated", "not-as-stated"):
+            groups.setdefault((word, _first_line(scenario.state_reason)), []).append(scenario)
+    order = [*(state.value for state in _STATES), "interrupted"]
+    lines: list[str] = []
+    for (word, reason), members in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
+        colour = "dim" if word == RunState.NOT_APPLICABLE.value else "yellow"
+        head = f"{paint(word, 'bold', colour)} ({len(members)}) {reason or 'no reason given'}"
+        lines.append(head)
+        shown = 2 if word == RunState.NOT_APPLICABLE.value else 4
+        lines.append(paint(textwrap.indent(_names(members, shown), "    "), "dim"))
+    return lines
+
+
+def _names(members: Sequence[ScenarioJudgement], shown: int) -> str:
+    names = [scenario.name for scenario in members[:shown]]
+    more = len(members) - shown
+    return "\n".join([*names, f"... and {more} more, in {FILE_NAME}"] if more > 0 else names)
+
+
+def _footer(judgement: Judgement, run_dir: Path) -> list[str]:
+    outcomes = _counts({kind.value: count for kind, count in judgement.count_outcomes().items()})
+    verdicts = _counts({kind.value: count for kind, count in judgement.count_verdicts().items()})
+    return [
+        f"operations  {outcomes or 'none'}",
+        f"reports     {verdicts or 'none'}",
+        f"history     {run_dir}",
+        f"results     {run_dir / FILE_NAME}",
+        f"again       hil judge {run_dir}",
+    ]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items())
+
+
+def _short_paths(text: str) -> str:
+    """Return ``text`` with the end of each long path; results.json has them whole."""
+    return re.sub(r"(?:/[^/\s]+){3,}(?=(?:/[^/\s]+){2}(?:\s|$))", "...", text)
+
+
+def _where(scenario: ScenarioJudgement) -> str:
+    return str(scenario.subject) if scenario.subject is not None else "no device"
+
+
+def _padded(word: str, paint: _Paint, colour: str) -> str:
+    # Padding is added outside of the colour, whose codes have no width.
+    return paint(word, "bold", colour) + " " * max(0, len(VerdictKind.UNKNOWN_AS_VALUE.value) - len(word))
+
+
+def _wrapped(label: str, text: str, indent: int = _INDENT) -> list[str]:
+    start, head = " " * indent, f"{label}: ".ljust(9) if label else ""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=start + head,
+        subsequent_indent=start + " " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return textwrap.shorten(line, 160, placeholder=" ...") if line else ""
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
