@@ -1,0 +1,39 @@
+# `make regression` and `make test` are all it takes; both set .venv up first, once.
+# ARGS hands further words on:  make regression ARGS="--device subcloud1"   make test ARGS="-k inventory"
+
+BIN := .venv/bin
+JOBS ?= auto
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup regression test lint bench clean
+
+help:
+	@echo "make regression   flash every kind of image on the emulated lab, judge every report, print a summary"
+	@echo "make test         the harness's own tests"
+	@echo "make lint         ruff and mypy"
+	@echo "make bench        what start-up costs"
+	@echo "make setup        only set .venv up"
+	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
+
+setup:
+	@scripts/bootstrap
+
+regression: setup
+	@$(BIN)/hil run testplans/regression $(ARGS)
+
+test: setup
+	@$(BIN)/pytest -n $(JOBS) --import-mode=importlib tests $(ARGS)
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: setup
+	@$(BIN)/pytest --import-mode=importlib -q -s benchmarks $(ARGS)
+
+clean:
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build ./*.egg-info
+	@find harness tests testplans benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find reports -mindepth 1 ! -name README.md -delete
