@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from harness.errors import BlockedError, ConfigurationError
@@ -134,24 +136,27 @@ def moved_address(address: str) -> str:
     return f"{domain}:{int(bus, 16) - 1:02x}:{rest}"
 
 
-_CIRCUMSTANCES = ("ignore-upload", "busy", "all-ones", "no-security-group", "stays-away")
+_MAKERS: dict[str, Callable[[], Action]] = {
+    "sigterm": partial(Signal, "TERM"),
+    "sigint": partial(Signal, "INT"),
+    "cancel": Cancel,
+    "power-cut": partial(Power, "off"),
+    "reboot": partial(Power, "reboot"),
+    "move": Moves,
+    "ignore-upload": partial(Circumstance, "ignore-upload"),
+    "busy": partial(Circumstance, "busy"),
+    "all-ones": partial(Circumstance, "all-ones"),
+    "no-security-group": partial(Circumstance, "no-security-group"),
+    "stays-away": partial(Circumstance, "stays-away"),
+}
 
 
 def action(name: str) -> Action:
     """Return a fresh action by its name. :raises ConfigurationError: there is none of that name."""
-    makers = {
-        "sigterm": lambda: Signal("TERM"),
-        "sigint": lambda: Signal("INT"),
-        "cancel": Cancel,
-        "power-cut": lambda: Power("off"),
-        "reboot": lambda: Power("reboot"),
-        "move": Moves,
-    } | {circumstance: (lambda c=circumstance: Circumstance(c)) for circumstance in _CIRCUMSTANCES}
-    if name not in makers:
-        near = difflib.get_close_matches(name, makers, 1)
+    if name not in _MAKERS:
+        near = difflib.get_close_matches(name, _MAKERS, 1)
         raise ConfigurationError(
             f"There is no fault action {name!r}.",
-            hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(makers))}.",
+            hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(_MAKERS))}.",
         )
-    made: Action = makers[name]()
-    return made
+    return _MAKERS[name]()

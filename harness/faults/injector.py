@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.faults.actions import Action, action
 from harness.faults.points import CARD_PHASES, check_point
@@ -99,8 +99,9 @@ class Injector:
         armed.state = "fired"
         self._record(armed, "fired", detail)
 
-    def _record(self, armed: Armed, state: str, detail: str = "") -> None:
-        assert state in ("armed", "fired", "undone", "not-reached")
+    def _record(
+        self, armed: Armed, state: Literal["armed", "fired", "undone", "not-reached"], detail: str = ""
+    ) -> None:
         self._history.add(
             Fault(
                 point=armed.point,

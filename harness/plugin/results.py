@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from harness.judgement.records import Record
 
-JUDGEMENT = pytest.StashKey["Judgement"]()
+JUDGEMENT: pytest.StashKey[Judgement] = pytest.StashKey()
 
 
 def finish_run(config: pytest.Config, *, interrupted: bool) -> None:

@@ -112,7 +112,7 @@ class HilSession:
     def card_names(self) -> list[str]:
         """Return the cards of the lab that ``--hil-device`` leaves, as ``host/card``."""
         wanted: list[str] = self._config.getoption("hil_device") or []
-        names = [f"{host.name}/{card.name}" for host in self.lab_entry.hosts.values() for card in host.cards]
+        names = [f"{host.name}/{card.name}" for host in self.lab_entry.hosts.values() for card in host.cards.values()]
         unknown = [name for name in wanted if not any(_selects(name, card) for card in names)]
         if unknown:
             raise pytest.UsageError(
@@ -126,7 +126,7 @@ class HilSession:
         if name not in self._hosts:
             from harness.hosts.connect import connect
 
-            self._hosts[name] = connect(self.lab_entry.hosts[name], self.lab.access(name))
+            self._hosts[name] = connect(self.lab_entry.host(name), self.lab.access(name))
         return self._hosts[name]
 
     def card(self, name: str) -> CardDriver:
@@ -134,16 +134,9 @@ class HilSession:
         if name not in self._cards:
             from harness.cards.driver import CardDriver
 
-            host_name, card_name = name.split("/", 1)
-            host_entry = self.lab_entry.hosts[host_name]
-            entry = next(card for card in host_entry.cards if card.name == card_name)
+            host, card = self.lab_entry.card(name)
             self._cards[name] = CardDriver(
-                self.host(host_name),
-                entry,
-                self.history,
-                real=host_entry.emulated is None,
-                allowed=self.allowed_on_real,
-                sysfs=host_entry.sysfs,
+                self.host(host.name), host, card, self.history, allowed=self.allowed_on_real
             )
         return self._cards[name]
 

@@ -35,7 +35,8 @@ def load_cells(path: Path) -> list[Cell]:
 
     :raises ConfigurationError: the file does not say that.
     """
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         data = YAML(typ="safe").load(path)
