@@ -154,7 +154,7 @@ def broken_form(module: str, source: str, tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > LONGEST_FUNCTION:
-                yield f"{module}:{node.lineno}: {node.name} is {lines} lines long; {LONGEST_FUNCTION} are enough"
+                yield f"{module}:{node.lineno}: {node.name} is {lines} lines long; at most {LONGEST_FUNCTION}"
     if EMPTY_NAMES & set(module.split(".")[1:]):
         yield f"{module}:1: has a name that does not say what it is for"
 

@@ -49,8 +49,10 @@ def check(
 ) -> None:
     """Check the file; every error is listed with its line, what is allowed and the nearest spelling."""
     from harness.inventory.load import load_inventory
+    from harness.lab.profiles import check_emulated
 
     inventory = load_inventory(file)
+    check_emulated(inventory)
     labs = _chosen(inventory, lab)
     found = _resolve_all(labs) if credentials else 0
     hosts = sum(len(entry.hosts) for entry in labs)

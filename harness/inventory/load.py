@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -73,19 +73,21 @@ def load_inventory(path: Path | str | None = None) -> Inventory:
     return inventory
 
 
-def check_profiles(inventory: Inventory, names: Collection[str]) -> None:
-    """Hold every ``profile`` of an emulated card to ``names``, the names the emulator has.
+def check_profiles(inventory: Inventory, check: Callable[[Mapping[str, Any]], object]) -> None:
+    """Hold every value of a ``profile`` to ``check``, which the emulator offers, and place its errors.
 
-    :raises ConfigurationError: one is unknown; with file, line, what is allowed and the nearest spelling.
+    :param check: raises ConfigurationError for a name or a value that it does not know.
+    :raises ConfigurationError: what ``check`` rejects, each with file, line and key.
     """
     problems: list[tuple[Keys, str]] = []
     for lab in inventory.labs.values():
         for host, card in lab.cards():
-            for name in card.emulated.profile if card.emulated else ():
-                if name not in names:
-                    keys: Keys = ("labs", lab.name, "hosts", host.name, "cards", card.name)
-                    message = f"unknown profile value; {_guess(name, sorted(names))}"
-                    problems.append(((*keys, "emulated", "profile", name), message))
+            keys: Keys = ("labs", lab.name, "hosts", host.name, "cards", card.name, "emulated", "profile")
+            for name, value in (card.emulated.profile if card.emulated else {}).items():
+                try:
+                    check({name: value})
+                except ConfigurationError as error:
+                    problems.append(((*keys, name), " ".join(filter(None, (error.message, error.hint)))))
     if problems:
         raise _rejected(inventory.path, _read(inventory.path), problems)
 

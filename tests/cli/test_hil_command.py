@@ -149,6 +149,16 @@ def test_inventory_check_says_what_is_wrong_where(tmp_path: Path) -> None:
     assert (good.returncode, good.stdout) == (0, "inventory.yaml: nothing wrong; 1 lab, 5 hosts, 6 cards\n")
 
 
+def test_inventory_check_knows_the_profile_of_the_emulated_card(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    default = (PROJECT / "inventory.yaml").read_text()
+    bad.write_text(f"{default}            emulated: {{profile: {{copy_rat: 1}}}}\n")
+    done = hil("inventory", "check", str(bad))
+    assert done.returncode == 2
+    assert f"{bad}:{len(default.splitlines()) + 1}: " in done.stderr
+    assert "'copy_rate'" in done.stderr
+
+
 def test_inventory_show_prints_an_inventory_again(tmp_path: Path) -> None:
     as_yaml = hil("inventory", "show", "-o", "yaml").stdout
     again = tmp_path / "again.yaml"

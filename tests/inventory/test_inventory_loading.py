@@ -1,5 +1,6 @@
 """What an inventory file may hold, and how an error in one points at its place."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -202,12 +203,22 @@ def test_no_inventory_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert PATH_VARIABLE in caught.value.hint
 
 
-def test_profile_names_are_held_to_the_emulators(write) -> None:
-    text = GOOD.replace("00:00:02}", "00:00:02, emulated: {profile: {copy_secnds: 3}}}")
-    inventory = load_inventory(write(text))
-    check_profiles(inventory, {"copy_secnds"})
-    with pytest.raises(ConfigurationError, match=r":10: .*profile\.copy_secnds.*did you mean 'copy_seconds'"):
-        check_profiles(inventory, {"copy_seconds", "busy"})
+def test_profile_errors_of_the_emulator_are_placed_in_the_file(write) -> None:
+    def check(values: Mapping[str, object]) -> None:
+        if values != {"busy": True}:
+            raise ConfigurationError("There is no such value.", hint="Known: busy.")
+
+    with_profile = "00:00:02, emulated: {{profile: {}}}}}"
+    check_profiles(
+        load_inventory(write(GOOD.replace("00:00:02}", with_profile.format("{busy: true}")))), check
+    )
+    path = write(GOOD.replace("00:00:02}", with_profile.format("{busy: true, bsy: 1}")))
+    with pytest.raises(ConfigurationError) as caught:
+        check_profiles(load_inventory(path), check)
+    assert caught.value.message == (
+        f"{path}:10: labs.bench.hosts.twin.cards.right.emulated.profile.bsy: "
+        "There is no such value. Known: busy."
+    )
 
 
 @pytest.mark.parametrize(
