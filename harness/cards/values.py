@@ -146,11 +146,13 @@ def csk_ids(text: str) -> Value[frozenset[int]]:
 
 
 def interface_id(text: str) -> Value[str]:
-    """Read an interface id: 32 hex digits, lower case, without dashes."""
+    """Read an interface id, dashed or not; return the form ``a5d72a3c-c8b0-4939-912c-f715e5dc10ca``."""
     plain = text.strip().lower().replace("-", "").removeprefix("0x")
     if _INTERFACE.fullmatch(plain) is None:
         return garbage(text, "an interface id")
-    return ALL_ONES if set(plain) == {"f"} else plain
+    if set(plain) == {"f"}:
+        return ALL_ONES
+    return "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
 
 
 def update_status(text: str) -> Value[str]:

@@ -12,13 +12,18 @@ from harness.hosts.permits import Permit
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command on a host ended. ``exit_code`` is -1 where a signal or a lost link ended it."""
+    """How a command on a host ended.
+
+    ``exit_code`` is -1 where a signal ended it, or the link broke: ``lost`` tells these apart. After a
+    lost link the command may be going on.
+    """
 
     argv: tuple[str, ...]
     exit_code: int
     stdout: str
     stderr: str
     seconds: float
+    lost: bool = False
 
     @property
     def text(self) -> str:
@@ -68,6 +73,10 @@ class Host(Protocol):
 
     def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
         """Write ``source`` to ``path``; the permit names the path and the SHA-256 of the bytes."""
+        ...
+
+    def wait_until_reachable(self, *, deadline: float = 300.0) -> None:
+        """Return when the machine takes a login, as after a reboot. :raises DeadlineError: it does not."""
         ...
 
     def close(self) -> None:

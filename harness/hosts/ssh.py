@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import io
 import posixpath
 import select
 import stat
@@ -172,10 +173,13 @@ class SshHost:
         lost_is_result: bool = False,
     ) -> CommandResult:
         began = time.monotonic()
-        code, out, err = self._execute(line, deadline, on_output, lost_is_result=lost_is_result)
+        code, out, err, lost = self._execute(line, deadline, on_output)
+        if lost and not lost_is_result:
+            raise self._broken(line, out + err)
         return CommandResult(
             argv=tuple(argv),
             exit_code=code,
+            lost=lost,
             stdout=out.decode(errors="replace"),
             stderr=err.decode(errors="replace"),
             seconds=time.monotonic() - began,
@@ -183,20 +187,28 @@ class SshHost:
 
     def _ask(self, argv: Sequence[str], path: str, deadline: float) -> bytes:
         line = read_only_line(argv, self._tools, literal=True)
-        code, out, err = self._again(lambda: self._execute(line, deadline, None))
+
+        def ask() -> tuple[int, bytes, bytes]:
+            code, out, err, lost = self._execute(line, deadline, None)
+            if lost:
+                raise self._broken(line, out + err)
+            return code, out, err
+
+        code, out, err = self._again(ask)
         if code != 0:
             raise os_error(path, err.decode(errors="replace"))
         return out
 
+    def _broken(self, line: str, output: bytes) -> LinkLostError:
+        return LinkLostError(
+            f"The link to {self._name} broke while {_shown(line)} ran; "
+            f"the last that was seen of it: {_last_line(output)}."
+        )
+
     def _execute(
-        self,
-        line: str,
-        deadline: float,
-        on_output: Callable[[str], None] | None,
-        *,
-        lost_is_result: bool = False,
-    ) -> tuple[int, bytes, bytes]:
-        """Run ``line``; return exit code, standard output and standard error."""
+        self, line: str, deadline: float, on_output: Callable[[str], None] | None
+    ) -> tuple[int, bytes, bytes, bool]:
+        """Run ``line``; return exit code, standard output, standard error, and whether the link broke."""
         end = time.monotonic() + deadline
         channel = self._session(line, deadline)
         try:
@@ -204,17 +216,14 @@ class SshHost:
             if not (streams.drain_until(end) and channel.status_event.wait(max(0.0, end - time.monotonic()))):
                 raise DeadlineError(
                     f"Waited {deadline:g} s for {_shown(line)} on {self._name} to end; "
-                    f"the last that was seen of it: {streams.last_seen()}.",
+                    f"the last that was seen of it: {_last_line(streams.out + streams.err)}.",
                     hint="It may still be running on the host.",
                 )
             code = channel.recv_exit_status() if channel.exit_status_ready() else -1
-            transport = channel.get_transport()
-            if code == -1 and not lost_is_result and not transport.is_active():
-                raise LinkLostError(
-                    f"The link to {self._name} broke while {_shown(line)} ran; "
-                    f"the last that was seen of it: {streams.last_seen()}."
-                )
-            return code, bytes(streams.out), bytes(streams.err)
+            # A host that goes down says no EOF; its transport counts as active for a moment longer.
+            orderly = channel.eof_received and channel.get_transport().is_active()
+            lost = code == -1 and not orderly
+            return code, bytes(streams.out), bytes(streams.err), lost
         finally:
             with suppress(paramiko.SSHException, EOFError, OSError):
                 channel.close()
@@ -228,15 +237,17 @@ class SshHost:
         try:
             sftp = self._sftp(end)
             existed = _exists(sftp, path)
-            digest = hashlib.sha256()
+            # What is in memory cannot change any more; a file can, since its hash was taken.
+            digest = None if isinstance(handle, io.BytesIO) else hashlib.sha256()
             with sftp.open(path, "w") as remote:
                 began = True
                 remote.set_pipelined(True)
                 while chunk := handle.read(_SFTP_CHUNK):
-                    sftp_timeout(sftp, end)
+                    _sftp_timeout(sftp, end)
                     remote.write(chunk)
-                    digest.update(chunk)
-            if digest.hexdigest() != sha256:
+                    if digest is not None:
+                        digest.update(chunk)
+            if digest is not None and digest.hexdigest() != sha256:
                 raise RefusedError(
                     f"What went to {path} on {self._name} changed while it was read; it was removed."
                 )
@@ -266,7 +277,7 @@ class SshHost:
     def _undo_put(self, sftp: paramiko.SFTPClient | None, path: str, ours: bool) -> None:
         if sftp is not None and ours:
             with suppress(paramiko.SSHException, EOFError, OSError):
-                sftp_timeout(sftp, time.monotonic() + 5.0)
+                _sftp_timeout(sftp, time.monotonic() + 5.0)
                 sftp.remove(path)
 
     def _put_error(self, error: Exception, size: int, path: str) -> Exception:
@@ -295,7 +306,7 @@ class SshHost:
         return ""
 
 
-def sftp_timeout(sftp: paramiko.SFTPClient, end: float) -> None:
+def _sftp_timeout(sftp: paramiko.SFTPClient, end: float) -> None:
     """Let the next answer on ``sftp`` take no longer than until ``end``."""
     channel = sftp.get_channel()
     if channel is not None:
@@ -336,10 +347,11 @@ class _Streams:
         if self._on_output is not None and (text := self._decoder.decode(data)):
             self._on_output(text)
 
-    def last_seen(self) -> str:
-        """Return the last line that the command printed, for a message."""
-        text = (self.out + self.err).decode(errors="replace").rstrip()
-        return repr(text.splitlines()[-1][-200:]) if text else "nothing"
+
+def _last_line(output: bytes | bytearray) -> str:
+    """Return the last line that a command printed, for a message."""
+    text = output.decode(errors="replace").rstrip()
+    return repr(text.splitlines()[-1][-200:]) if text else "nothing"
 
 
 def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:

@@ -1,0 +1,148 @@
+"""Which cards a machine has, and where a card is now: by `lspci` and sysfs over a host, or by pyudev."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cards import values
+from harness.cards.truth import GENERATION_D
+from harness.errors import InfrastructureError
+from harness.hosts.protocol import Host
+from harness.judgement.values import NOT_EXPOSED, Unknown, Value
+
+VENDOR = 0x8086
+#: The function by which a card is known: the FPGA management function (n3000.md 1.1, 1.2).
+MANAGEMENT = 0x0B30
+#: The FPGA functions of a card; 0b32 becomes 0d8f when a 5GNR FEC image is loaded.
+FPGA_FUNCTIONS = frozenset({MANAGEMENT, 0x0B32, 0x0D8F})
+
+_MAC_PATTERN = next(a.pattern for a in GENERATION_D if a.field == "identity")
+_LSPCI = re.compile(
+    r"^(?P<address>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*?"
+    r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\](?: \(rev (?P<rev>[0-9a-f]{2})\))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PciFunction:
+    """One PCI function as `lspci` or udev has it. ``answers``: False once it fell off the bus."""
+
+    address: str
+    vendor: int
+    device: int
+    answers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCard:
+    """One card: the address of its management function and who it is (its first MAC)."""
+
+    address: str
+    identity: Value[str]
+    answers: bool = True
+
+
+def parse_lspci(text: str) -> list[PciFunction]:
+    """Return the functions in the text of ``lspci -Dnn``; lines of any other kind are passed over."""
+    found = []
+    for line in text.splitlines():
+        match = _LSPCI.match(line.strip())
+        if match is None:
+            continue
+        address = match["address"] if match["address"].count(":") == 2 else f"0000:{match['address']}"
+        # All ones in the configuration space: nothing answers behind the address any more.
+        answers = match["rev"] != "ff"
+        found.append(PciFunction(address, int(match["vendor"], 16), int(match["device"], 16), answers))
+    return found
+
+
+def discover(host: Host, *, sysfs: str = "/sys", deadline: float = 30.0) -> list[FoundCard]:
+    """Return the cards of ``host``, by address.
+
+    :raises InfrastructureError: the host cannot be reached, or has no `lspci`.
+    """
+    listed = host.run(["lspci", "-Dnn", "-d", f"{VENDOR:04x}:{MANAGEMENT:04x}"], deadline=deadline)
+    if listed.exit_code != 0:
+        raise InfrastructureError(
+            f"`lspci` on {host.name} ended with exit code {listed.exit_code}: "
+            f"{listed.stderr.strip()[-200:] or 'it said nothing'}.",
+            hint="Install pciutils on the host.",
+        )
+    identities = dict(identities_of(host, sysfs=sysfs, deadline=deadline))
+    return [
+        FoundCard(function.address, identities.get(function.address, NOT_EXPOSED), function.answers)
+        for function in parse_lspci(listed.stdout)
+        if (function.vendor, function.device) == (VENDOR, MANAGEMENT)
+    ]
+
+
+def identities_of(host: Host, *, sysfs: str = "/sys", deadline: float = 30.0) -> list[tuple[str, Value[str]]]:
+    """Return address and MAC of every card of ``host``, in one round trip.
+
+    :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
+    """
+    folder = f"{sysfs}/bus/pci/devices"
+    result = host.run(["grep", "-H", "", f"{folder}/*/{_MAC_PATTERN}"], deadline=deadline)
+    if result.exit_code not in (0, 1, 2):
+        raise InfrastructureError(
+            f"The cards of {host.name} could not be listed: `grep` ended with exit code "
+            f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}."
+        )
+    row = re.compile(rf"{re.escape(folder)}/(?P<address>[^/]+)/.+/mac_address:(?P<mac>.*)")
+    found = []
+    for line in result.stdout.split("\n"):
+        if match := row.fullmatch(line):
+            address = values.pci_address(match["address"])
+            if not isinstance(address, Unknown):
+                found.append((address, values.mac(match["mac"])))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def find_card(host: Host, identity: str, *, sysfs: str = "/sys", deadline: float = 30.0) -> str | None:
+    """Return the address at which the card ``identity`` answers now; None where it does not.
+
+    :raises InfrastructureError: two addresses claim to be that card, or the host cannot be asked.
+    """
+    places = [a for a, mac in identities_of(host, sysfs=sysfs, deadline=deadline) if mac == identity]
+    if len(places) > 1:
+        raise InfrastructureError(
+            f"Two cards of {host.name} say that they are {identity}: {' and '.join(places)}."
+        )
+    return places[0] if places else None
+
+
+def discover_local(context: Any = None) -> list[FoundCard]:
+    """Return the cards of this machine by udev.
+
+    :param context: a :class:`pyudev.Context`; the system's by default.
+    """
+    if context is None:
+        import pyudev
+
+        context = pyudev.Context()
+    return sorted(_udev_cards(context.list_devices(subsystem="pci")), key=lambda card: card.address)
+
+
+def _udev_cards(devices: Iterable[Any]) -> Iterable[FoundCard]:
+    for device in devices:
+        if device.properties.get("PCI_ID", "").upper() != f"{VENDOR:04X}:{MANAGEMENT:04X}":
+            continue
+        address = values.pci_address(device.sys_name)
+        if isinstance(address, Unknown):
+            continue
+        yield FoundCard(address, _udev_identity(device.sys_path))
+
+
+def _udev_identity(sys_path: str) -> Value[str]:
+    from pathlib import Path
+
+    files = list(Path(sys_path).glob(_MAC_PATTERN))
+    if len(files) != 1:
+        return NOT_EXPOSED if not files else Unknown("more than one MAC")
+    try:
+        return values.mac(files[0].read_text(errors="replace"))
+    except OSError as error:
+        return Unknown(error.strerror or "unreadable")

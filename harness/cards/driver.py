@@ -1,0 +1,472 @@
+"""One card's operations: flash, reset, cancel, signal, report; each recorded, each read back."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cards.discovery import find_card
+from harness.cards.gate import Gate, ResetKind
+from harness.cards.interlock import CardEntry
+from harness.cards.kernel_log import auth_report, new_lines
+from harness.cards.parsers import parse_fpgainfo
+from harness.cards.recording import History, Recorder, evidence_of
+from harness.cards.tool_output import (
+    Progress,
+    Statement,
+    ToolOutput,
+    fpgasupdate_statement,
+    rsu_statement,
+    without_pid,
+)
+from harness.cards.truth import UPDATE_FIELDS, CardTruth, read_truth
+from harness.errors import (
+    ConfigurationError,
+    DeadlineError,
+    DeviceError,
+    HarnessError,
+    InfrastructureError,
+    LinkLostError,
+    RefusedError,
+)
+from harness.hosts.permits import Permit
+from harness.hosts.protocol import CommandResult, Host
+from harness.judgement.records import Evidence, Promise, Subject
+from harness.judgement.values import Unknown
+from harness.leases.hold import LOCK_FOLDER, check_begun
+
+if TYPE_CHECKING:
+    from harness.images.facts import ImageFacts
+
+#: The tool gives up after 300 s + 300 s + 2 h + 3 h, the kernel after 40 min (n3000.md 4.6).
+FLASH_DEADLINE = 2.5 * 3600
+#: The kernel polls a running update this long at most (n3000.md 4.4).
+IDLE_DEADLINE = 45 * 60.0
+RESET_DEADLINE = 600.0
+#: How long the drivers of a card that is back on the bus may take to bind.
+SETTLE = 3.0
+_RETURNS = Promise("returns", source="OPAE rsu; Intel UG 683519")
+
+
+@dataclass(frozen=True, slots=True)
+class FlashResult:
+    """What came of a flash, before it is judged.
+
+    ``intent``: sequence number of its intent. ``statement``: what the tool said. ``auth_code``: what
+    the kernel logged, such as ``0x11``; empty for nothing. ``seconds``: how long the tool ran.
+    """
+
+    intent: int
+    facts: ImageFacts
+    statement: Statement
+    exit_code: int
+    auth_code: str
+    before: CardTruth
+    after: CardTruth
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResetResult:
+    """What came of a reset. ``address``: where the card is now; None where it did not come back."""
+
+    intent: int
+    statement: Statement
+    exit_code: int
+    address: str | None
+    after: CardTruth
+
+
+class CardDriver:
+    """One card of the inventory.
+
+    :param host: the machine it is in. :param entry: the card in the inventory.
+    :param history: where everything is recorded.
+    :param real: whether it is real hardware; then ``allowed`` limits what cannot be undone.
+    :param tools: ``fpgasupdate``, ``fpgainfo``, ``rsu`` -> name or path on the host.
+    :param upload_dir: folder on the host for images. :param locks: folder for the exclusive hold.
+    :param settle: seconds that a card may take to answer after a reset.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        entry: CardEntry,
+        history: History,
+        *,
+        real: bool,
+        allowed: Collection[str] = frozenset(),
+        sysfs: str = "/sys",
+        tools: Mapping[str, str] | None = None,
+        upload_dir: str = "/tmp",
+        locks: str = LOCK_FOLDER,
+        settle: float = SETTLE,
+    ) -> None:
+        self.host = host
+        self.name = f"{host.name}/{entry.name}"
+        self._entry = entry
+        self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks)
+        self._record = Recorder(history)
+        self._sysfs = sysfs
+        self._upload_dir = upload_dir
+        self._settle = settle
+        self._address = entry.address
+        self._identity = entry.identity
+        self._tool: ToolOutput | None = None
+
+    @property
+    def address(self) -> str:
+        """The PCI address at which the card was last found."""
+        return self._address
+
+    @property
+    def identity(self) -> str | None:
+        """The card's first MAC; None until it was read, where the inventory does not state it."""
+        return self._identity
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """The irreversible acts that may happen to this card in this run."""
+        return self._gate.permitted
+
+    @property
+    def subject(self) -> Subject:
+        """This card, at the address at which it was last found."""
+        return Subject("card", self.name, self.host.name, self._address, self._identity or "")
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def truth(self, fields: Collection[str] | None = None, *, deadline: float = 30.0) -> CardTruth:
+        """Read the card at its address in one round trip; nothing is recorded.
+
+        :raises InfrastructureError: the host cannot be asked.
+        """
+        truth = read_truth(self.host, self._address, sysfs=self._sysfs, fields=fields, deadline=deadline)
+        if self._identity is None and isinstance(truth.identity, str):
+            self._identity = truth.identity
+        return truth
+
+    def observe(self, moment: str = "", intent: int | None = None, *, deadline: float = 30.0) -> CardTruth:
+        """Read the card and record what was read."""
+        truth = self.truth(deadline=deadline)
+        self._record.observation(self.subject, truth, moment, intent)
+        return truth
+
+    def locate(self, *, deadline: float = 300.0) -> str:
+        """Return where the card is now, by its identity; waits for the host if it is booting.
+
+        :raises DeadlineError: the host does not take a login in time.
+        :raises InfrastructureError: the card is nowhere on the host.
+        """
+        self.host.wait_until_reachable(deadline=deadline)
+        if self._found(self._settle) is None:
+            raise InfrastructureError(
+                f"The card {self.name} ({self._identity or self._address}) is not on {self.host.name}.",
+                hint="It may have fallen off the bus; a power cycle of the host brings it back.",
+            )
+        return self._address
+
+    def report(self, intent: int | None = None) -> dict[str, object]:
+        """Ask `fpgainfo`, record its claims and the truth of the same moment; return what it claimed.
+
+        :raises InfrastructureError: the host cannot be asked, or has no `fpgainfo`.
+        """
+        self.observe(intent=intent)
+        claimed: dict[str, object] = {}
+        for topic in ("fme", "security"):
+            result = self.host.run(["fpgainfo", topic, self._address])
+            check_begun(self.host, result, self.name, self._address)
+            cards = parse_fpgainfo(result.stdout)
+            statement = cards[0].statement() if len(cards) == 1 else {}
+            self._record.claim("fpgainfo", self.subject, statement, evidence_of(result), intent)
+            claimed |= statement
+        return claimed
+
+    # -- changing -------------------------------------------------------------------------------------
+
+    def flash(
+        self,
+        data: bytes | Path,
+        name: str,
+        promise: Promise | None,
+        *,
+        facts: ImageFacts | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        at_phase: Callable[[str], None] | None = None,
+        deadline: float = FLASH_DEADLINE,
+        idle_deadline: float = IDLE_DEADLINE,
+    ) -> FlashResult:
+        """Flash an image with the host's `fpgasupdate`, and read the card before and after.
+
+        :param data: the image, or the file that holds it. :param name: for people.
+        :param promise: what documents promise. :param facts: what is known of the image already.
+        :param on_progress: called with each step of the tool's progress.
+        :param at_phase: called once as the tool announces each phase: ``waiting``, ``preparing``,
+            ``transferring``, ``programming``; the tool goes on meanwhile.
+        :param deadline: seconds for the tool.
+        :param idle_deadline: seconds after the tool has ended for the card to become idle.
+        :raises RefusedError: the interlock said no, or the card cannot be told from another.
+        :raises LinkLostError: the link broke while the tool ran; it made no statement.
+        :raises DeadlineError: the tool, or the card afterwards, took too long.
+        :raises InfrastructureError: the host cannot take the image, has no tool, or the card is in use.
+        """
+        content = data if isinstance(data, bytes) else _content(data)
+        own = self._gate.facts(content, name)
+        stated = facts if facts is not None and facts.sha256 == own.sha256 else own
+        parameters = {"image": stated.to_json(), "name": name}
+        with self._record.operation("flash", self.subject, parameters, promise) as intent:
+            known = self._gate.image(content, name, facts)
+            before = self._before(intent, certain=bool(known.irreversible))
+            log = self._kernel_log()
+            result = self._flashed(content, on_progress, at_phase, deadline)
+            text = without_pid(result.text)
+            statement = fpgasupdate_statement(text, result.exit_code)
+            self._record.claim(
+                "fpgasupdate", self.subject, statement.to_json(), evidence_of(result, text), intent
+            )
+        after, late = self._after(intent, idle_deadline)
+        code = self._logged(log, after, intent)
+        if late is not None:
+            raise late
+        return FlashResult(intent, known, statement, result.exit_code, code, before, after, result.seconds)
+
+    def reset(
+        self,
+        kind: ResetKind = "bmcimg",
+        *,
+        page: str | None = None,
+        promise: Promise | None = _RETURNS,
+        while_updating: bool = False,
+        deadline: float = RESET_DEADLINE,
+    ) -> ResetResult:
+        """Reset the card with the host's `rsu` and find it again by its identity.
+
+        :param kind: ``bmcimg`` reloads BMC and FPGA, ``retimer`` the retimers. :param page: BMC page.
+        :param while_updating: reset although an update runs, which can end with a broken flash.
+        :raises RefusedError: an update runs. :raises LinkLostError: the link broke meanwhile.
+        """
+        parameters = {"kind": kind} | ({"page": page} if page else {})
+        with self._record.operation("reset", self.subject, parameters, promise) as intent:
+            before = self._before(intent)
+            if (
+                before.update_status != "idle"
+                and isinstance(before.update_status, str)
+                and not while_updating
+            ):
+                raise RefusedError(
+                    f"An update of {self.name} is running (status {before.update_status}); "
+                    "a reset now could break it. Nothing was changed.",
+                    hint="Wait for the update to end.",
+                )
+            permit = self._gate.reset(kind, self._address, self._lock_name, page)
+            result = self._run_tool(permit, deadline, None, None)
+            text = without_pid(result.text)
+            statement = rsu_statement(text, result.exit_code)
+            self._record.claim("rsu", self.subject, statement.to_json(), evidence_of(result, text), intent)
+        address = self._found(self._settle)
+        after = self.observe("after-reset", intent)
+        return ResetResult(intent, statement, result.exit_code, address, after)
+
+    def cancel_update(self) -> CommandResult:
+        """Ask the kernel to cancel the card's update; the result's exit code says whether it took it.
+
+        :raises DeviceError: the driver of the card offers no update interface.
+        """
+        with self._record.operation("cancel-update", self.subject, {}, None):
+            status = self.truth(UPDATE_FIELDS)
+            source = status.sources.get("update_status", "")
+            if isinstance(status.update_status, Unknown) or "*" in source:
+                raise DeviceError(
+                    f"{self.name} offers nothing to cancel an update with: {status.update_status}.",
+                    hint="The kernel needs the driver of the card's secure update.",
+                )
+            permit = self._gate.cancel(posixpath.join(posixpath.dirname(source), "cancel"))
+            return self.host.run(permit.argv, permit=permit)
+
+    def signal(self, name: str = "TERM") -> CommandResult:
+        """Send a signal to the tool that works on the card now.
+
+        :raises ConfigurationError: none does.
+        """
+        pid = self._tool.pid if self._tool is not None else None
+        with self._record.operation("signal", self.subject, {"signal": name, "pid": pid}, None):
+            if pid is None:
+                raise ConfigurationError(
+                    f"No tool works on {self.name}, so there is nothing to send SIG{name} to.",
+                    hint="Send it from `at_phase` of a flash.",
+                )
+            permit = self._gate.signal(name, pid)
+            return self.host.run(permit.argv, permit=permit)
+
+    # -- steps ----------------------------------------------------------------------------------------
+
+    @property
+    def _lock_name(self) -> str:
+        return self._identity or self._address
+
+    def _before(self, intent: int, *, certain: bool = False) -> CardTruth:
+        """Read and record the card before an operation; make sure that it is this card.
+
+        :param certain: its identity must be readable: what follows cannot be undone.
+        """
+        truth = self.truth()
+        if isinstance(truth.identity, str) and truth.identity != self._identity:
+            if self._found(0.0) is None:
+                raise InfrastructureError(
+                    f"{self.name} is {self._identity}, but at {self._address} {truth.identity} answers, "
+                    f"and {self._identity} is nowhere on {self.host.name}; nothing was changed.",
+                    hint="Was the card exchanged? Correct its identity in the inventory.",
+                )
+            truth = self.truth()
+        elif not truth.on_bus and self._identity is not None and self._found(0.0) is not None:
+            truth = self.truth()
+        self._record.observation(self.subject, truth, "before", intent)
+        if certain and isinstance(truth.identity, Unknown):
+            raise RefusedError(
+                f"Which card stands at {self._address} cannot be read (identity {truth.identity}), and what "
+                "was asked for cannot be undone; nothing was changed.",
+                hint="Bring the card's drivers up first.",
+            )
+        return truth
+
+    def _flashed(
+        self,
+        content: bytes,
+        on_progress: Callable[[Progress], None] | None,
+        at_phase: Callable[[str], None] | None,
+        deadline: float,
+    ) -> CommandResult:
+        """Put the image on the host, check what arrived, run the tool on it, remove it."""
+        path = posixpath.join(self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
+        upload = self._gate.upload(content, path)
+        try:
+            self.host.put(content, path, permit=upload)
+            permit = self._gate.flash(
+                content, self._sha256_on_host(path), path, self._address, self._lock_name
+            )
+            return self._run_tool(permit, deadline, on_progress, at_phase)
+        finally:
+            with suppress(HarnessError):
+                remove = self._gate.remove(path)
+                self.host.run(remove.argv, permit=remove, deadline=10.0)
+
+    def _sha256_on_host(self, path: str) -> str:
+        result = self.host.run(["sha256sum", path], deadline=120.0)
+        check_begun(self.host, result, self.name, self._address)
+        return result.stdout.split(" ", 1)[0].lstrip("\\") if result.exit_code == 0 else ""
+
+    def _run_tool(
+        self,
+        permit: Permit,
+        deadline: float,
+        on_progress: Callable[[Progress], None] | None,
+        at_phase: Callable[[str], None] | None,
+    ) -> CommandResult:
+        """Run a tool under the exclusive hold, following what it prints.
+
+        Where the harness stops waiting (deadline, Ctrl-C) the tool is asked to end: nothing is left
+        running that nobody follows.
+        """
+        follow = ToolOutput()
+
+        def on_output(text: str) -> None:
+            for progress in follow.feed(text):
+                if on_progress is not None:
+                    on_progress(progress)
+                if at_phase is not None and progress.percent is None:
+                    at_phase(progress.phase)
+
+        self._tool = follow
+        try:
+            result = self.host.run(permit.argv, permit=permit, deadline=deadline, on_output=on_output)
+        except BaseException as error:
+            if follow.pid is not None and not isinstance(error, LinkLostError):
+                with suppress(HarnessError):
+                    self.signal("TERM")
+            raise
+        finally:
+            self._tool = None
+        check_begun(self.host, result, self.name, self._address)
+        if result.lost:
+            raise LinkLostError(
+                f"The link to {self.host.name} broke while {permit.act} of {self.name} ran; the last that "
+                f"was seen of it: {without_pid(result.text).rstrip()[-200:]!r}.",
+                hint="Bring the host back and look at the card; the tool may have gone on.",
+            )
+        return result
+
+    def _after(self, intent: int, idle_deadline: float) -> tuple[CardTruth, DeadlineError | None]:
+        """Read and record the card once its update is over: until then reading disturbs it, and the
+        tool may have ended long before. Return the error where it does not end."""
+        late = None
+        truth = self.truth(UPDATE_FIELDS)
+        end = time.monotonic() + idle_deadline
+        pause = 0.01
+        while isinstance(truth.update_status, str) and truth.update_status != "idle":
+            if time.monotonic() + pause > end:
+                late = DeadlineError(
+                    f"Waited {idle_deadline:g} s for the update of {self.name} to end after its tool had; "
+                    f"the last status was {truth.update_status!r}.",
+                    hint="The card's BMC may hang; a power cycle of the host ends that.",
+                )
+                break
+            # The kernel offers no event for it; the status is the condition, and this asks for it.
+            time.sleep(pause)
+            pause = min(2 * pause, 2.0)
+            truth = self.truth(UPDATE_FIELDS)
+        return self.observe("after", intent), late
+
+    def _found(self, settle: float) -> str | None:
+        """Find the card by its identity (by its address where that is not known) within ``settle`` s."""
+        end = time.monotonic() + settle
+        pause = 0.02
+        while True:
+            if self._identity is not None:
+                address = find_card(self.host, self._identity, sysfs=self._sysfs)
+            else:
+                address = self._address if self.truth({"bitstream_id"}).on_bus else None
+            if address is not None:
+                self._address = address
+                return address
+            if time.monotonic() + pause > end:
+                return None
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
+
+    def _kernel_log(self) -> str | Unknown:
+        result = self.host.run(["dmesg"])
+        if result.exit_code != 0:
+            return Unknown(result.stderr.strip() or f"`dmesg` ended with exit code {result.exit_code}")
+        return result.stdout
+
+    def _logged(self, before: str | Unknown, after: CardTruth, intent: int) -> str:
+        """Record what the kernel logged of the update since ``before``; return its code, or ``""``."""
+        now = self._kernel_log()
+        if isinstance(before, Unknown) or isinstance(now, Unknown):
+            reason = before if isinstance(before, Unknown) else now
+            unread = Evidence(str(reason), "dmesg")
+            self._record.claim("kernel-log", self.subject, {"auth_code": reason}, unread, intent)
+            return ""
+        source = after.sources.get("update_status", "")
+        parts = [part for part in source.split("/") if part.endswith(".auto") and "sec-update" in part]
+        device = parts[-1] if parts and "*" not in parts[-1] else None
+        report = auth_report(new_lines(before, now), device)
+        if report is None:
+            return ""
+        self._record.claim(
+            "kernel-log", self.subject, report.statement(), Evidence(report.lines, "dmesg"), intent
+        )
+        return report.auth_code
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"The image {path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,151 @@
+"""The only place where permits for cards are issued: each with its check, and its command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+from harness.cards.interlock import CardEntry, check
+from harness.cards.tool_output import PID_MARK
+from harness.errors import HarnessBug, RefusedError
+from harness.hosts.permits import Authority, Permit
+from harness.images.facts import ImageFacts, image_facts
+from harness.leases.hold import LOCK_FOLDER, held
+
+ResetKind = Literal["bmcimg", "retimer"]
+SignalName = Literal["TERM", "INT", "KILL", "HUP", "STOP", "CONT"]
+
+_AUTHORITY = Authority("cards")
+_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_UPLOADED = re.compile(r"/(?:[A-Za-z0-9._+-]+/)*hil-[0-9a-f-]+\.bin")
+_CANCEL = re.compile(r"/[A-Za-z0-9._:/+-]+/firmware/secure-update[0-9]*/cancel")
+_SIGNALS = frozenset({"TERM", "INT", "KILL", "HUP", "STOP", "CONT"})
+#: As sysinv runs the tool (n3000.md 1.2): its progress bar is not ASCII.
+_LOCALE = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}
+
+
+class Gate:
+    """Permits for one card on one host; every command that a permit covers is composed here.
+
+    :param host: the host's name. :param entry: the card in the inventory, with what it permits.
+    :param real: whether it is real hardware. :param allowed: what ``--hil-irreversible`` names.
+    :param tools: ``fpgasupdate``, ``rsu`` -> name or path on the host.
+    :param locks: folder of the locks on the host.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        entry: CardEntry,
+        *,
+        real: bool,
+        allowed: Collection[str],
+        tools: Mapping[str, str] | None = None,
+        locks: str = LOCK_FOLDER,
+    ) -> None:
+        self._host = host
+        self._entry = entry
+        self._real = real
+        self._allowed = frozenset(allowed)
+        self._tools = dict(tools or {})
+        self._locks = locks
+        self._known: tuple[bytes, ImageFacts] | None = None
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """The irreversible acts that may happen to the card in this run."""
+        permitted = frozenset(self._entry.irreversible)
+        return permitted & self._allowed if self._real else permitted
+
+    def facts(self, data: bytes, name: str) -> ImageFacts:
+        """Return what the image ``data`` is, decided from its bytes; nothing is checked yet."""
+        # Bytes do not change, so that the same object needs to be looked at only once.
+        if type(data) is bytes and self._known is not None and self._known[0] is data:
+            return self._known[1]
+        facts = image_facts(bytes(data), name)
+        self._known = (data, facts)
+        return facts
+
+    def image(self, data: bytes, name: str, stated: ImageFacts | None = None) -> ImageFacts:
+        """Return the facts of ``data`` once the interlock has let it pass.
+
+        :param stated: facts that the caller has already, such as with the identity of a tabled payload.
+        :raises RefusedError: the card does not permit what the image does, or ``stated`` is about
+            other bytes.
+        """
+        facts = self.facts(data, name)
+        check(self._entry, facts, self._allowed, self._real)
+        if stated is None:
+            return facts
+        if (stated.sha256, stated.effect) != (facts.sha256, facts.effect):
+            raise RefusedError(
+                f"What was stated of the image {name!r} is about other bytes "
+                f"({stated.effect}, sha256 {stated.sha256[:12]}...); nothing was changed."
+            )
+        return stated
+
+    def upload(self, data: bytes, path: str) -> Permit:
+        """Return the permit to put the image ``data`` at ``path``."""
+        facts = self.image(data, path)
+        _must(_UPLOADED, path)
+        return _AUTHORITY.write("upload", self._host, path, facts.sha256, self._entry.name)
+
+    def flash(self, data: bytes, sha256_on_host: str, path: str, address: str, identity: str) -> Permit:
+        """Return the permit to flash the file ``path`` to the card at ``address``.
+
+        :param sha256_on_host: what the host says that the file holds.
+        :raises RefusedError: the file on the host is not ``data``, or the card does not permit it.
+        """
+        if self.image(data, path).sha256 != sha256_on_host:
+            raise RefusedError(
+                f"The file {path} on {self._host} is not the image that was put there "
+                f"(sha256 {sha256_on_host[:12] or 'unknown'}); nothing was flashed.",
+                hint="Something else writes to the upload folder, or the transfer was damaged.",
+            )
+        _must(_UPLOADED, path)
+        _must(_ADDRESS, address)
+        tool = self._tools.get("fpgasupdate", "fpgasupdate")
+        argv = _started(held([tool, "-y", "--log-level", "debug", path, address], identity, self._locks))
+        return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
+
+    def reset(self, kind: ResetKind, address: str, identity: str, page: str | None = None) -> Permit:
+        """Return the permit to reset the card at ``address``. :param page: BMC page: user, factory."""
+        _must(_ADDRESS, address)
+        if kind not in ("bmcimg", "retimer") or page not in (None, "user", "factory"):
+            raise RefusedError(f"There is no reset {kind!r} with page {page!r} of an N3000.")
+        words = [self._tools.get("rsu", "rsu"), kind, address, *(("-p", page) if page else ())]
+        argv = _started(held(words, identity, self._locks))
+        return _AUTHORITY.command("reset", self._host, argv, self._entry.name)
+
+    def signal(self, name: str, pid: int) -> Permit:
+        """Return the permit to send the signal ``name`` to a tool that this card's driver started."""
+        if name not in _SIGNALS or pid <= 1:
+            raise RefusedError(
+                f"The signal {name!r} is not sent to process {pid}.",
+                hint=f"Known: {', '.join(sorted(_SIGNALS))}.",
+            )
+        return _AUTHORITY.command("signal", self._host, ["kill", f"-{name}", str(pid)], self._entry.name)
+
+    def cancel(self, path: str) -> Permit:
+        """Return the permit to write to ``path``, the cancel attribute of the card's update interface."""
+        _must(_CANCEL, path)
+        argv = ["sh", "-c", f"echo 1 > {shlex.quote(path)}"]
+        return _AUTHORITY.command("cancel-update", self._host, argv, self._entry.name)
+
+    def remove(self, path: str) -> Permit:
+        """Return the permit to remove the image file ``path`` that was put on the host."""
+        _must(_UPLOADED, path)
+        return _AUTHORITY.command("remove", self._host, ["rm", "-f", path], self._entry.name)
+
+
+def _started(argv: Sequence[str]) -> list[str]:
+    """Return the command that says its process id and then becomes ``argv``."""
+    locale = " ".join(f"{name}={value}" for name, value in _LOCALE.items())
+    return ["sh", "-c", f"echo {PID_MARK}$$; {locale} exec {shlex.join(argv)}"]
+
+
+def _must(form: re.Pattern[str], text: str) -> None:
+    if form.fullmatch(text) is None or ".." in text:
+        raise HarnessBug(f"{text!r} was to become part of a command on a host, and is not of its form.")

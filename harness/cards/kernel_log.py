@@ -1,0 +1,61 @@
+"""What the kernel's log says of a card's update: the authentication code that its tools do not show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_AUTH = re.compile(r"RSU auth result: (?:0x|8'h)([0-9a-fA-F]{1,8})\b")
+_DOORBELL = re.compile(r"(?:Doorbell|RSU error status): (?:0x|8'h)([0-9a-fA-F]{1,8})\b")
+_DEVICE = re.compile(r"\bn3000bmc-sec-update\.\d+\.auto\b")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthReport:
+    """``auth_code`` such as ``0x11`` and ``doorbell`` as eight hex digits; empty where not logged."""
+
+    auth_code: str
+    doorbell: str
+    lines: str
+
+    def statement(self) -> dict[str, str]:
+        """Return the statement of a claim."""
+        pairs = {"auth_code": self.auth_code, "doorbell": self.doorbell}
+        return {name: value for name, value in pairs.items() if value}
+
+
+def new_lines(before: str, after: str) -> list[str]:
+    """Return the lines of ``after`` that follow the last line of ``before``.
+
+    Where that line is gone (the ring buffer wrapped, or the host booted) all of ``after`` is new.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if not old:
+        return new
+    last = old[-1]
+    for index in range(len(new) - 1, -1, -1):
+        if new[index] == last:
+            return new[index + 1 :]
+    return new
+
+
+def auth_report(lines: list[str], device: str | None) -> AuthReport | None:
+    """Return the last report of an update's authentication in ``lines``; None where there is none.
+
+    :param device: name of the card's update device (``n3000bmc-sec-update.5.auto``); lines of another
+        card's device are passed over. Old drivers log the SPI device only; those lines count.
+    """
+    auth = doorbell = ""
+    kept = []
+    for line in lines:
+        named = _DEVICE.search(line)
+        if named and device is not None and named[0] != device:
+            continue
+        if match := _AUTH.search(line):
+            auth = f"{int(match[1], 16):#04x}"
+        elif match := _DOORBELL.search(line):
+            doorbell = f"{int(match[1], 16):#010x}"
+        else:
+            continue
+        kept.append(line)
+    return AuthReport(auth, doorbell, "\n".join(kept)) if kept else None

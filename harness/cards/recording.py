@@ -1,0 +1,106 @@
+"""Writes what happens to one card into the history, in the order in which the judge expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, TypeVar
+
+from harness.cards.truth import CardTruth
+from harness.errors import DeadlineError, HarnessError
+from harness.hosts.protocol import CommandResult
+from harness.judgement.records import (
+    Claim,
+    Completion,
+    Evidence,
+    Intent,
+    Observation,
+    Promise,
+    Record,
+    Subject,
+)
+
+R = TypeVar("R", bound=Record)
+
+#: The kind of truth that :func:`harness.cards.truth.read_truth` gives.
+PROBE = "sysfs"
+
+
+class History(Protocol):
+    """Where records go (see :class:`harness.record.history.History`)."""
+
+    def add(self, record: R) -> R:
+        """Keep ``record``; return it with its sequence number and time."""
+        ...
+
+
+class Recorder:
+    """Records of one card."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    @contextmanager
+    def operation(
+        self, name: str, subject: Subject, parameters: Mapping[str, Any], promise: Promise | None
+    ) -> Iterator[int]:
+        """Record the intent, give its sequence number, and record how it returned, whatever happens."""
+        intent = self._history.add(
+            Intent(operation=name, subject=subject, parameters=parameters, promise=promise)
+        )
+        how: Literal["returned", "raised", "timed-out"] = "raised"
+        error: dict[str, str] = {}
+        try:
+            yield intent.seq
+            how = "returned"
+        except DeadlineError as failure:
+            how, error = "timed-out", _as_record(failure)
+            raise
+        except BaseException as failure:
+            error = _as_record(failure)
+            raise
+        finally:
+            self._history.add(Completion(intent=intent.seq, how=how, error=error))
+
+    def claim(
+        self,
+        reporter: str,
+        subject: Subject,
+        statement: Mapping[str, Any],
+        evidence: Evidence,
+        intent: int | None = None,
+    ) -> None:
+        """Record what ``reporter`` said."""
+        self._history.add(
+            Claim(reporter=reporter, subject=subject, statement=statement, evidence=evidence, intent=intent)
+        )
+
+    def observation(
+        self, subject: Subject, truth: CardTruth, moment: str = "", intent: int | None = None
+    ) -> None:
+        """Record what was read from the card."""
+        self._history.add(
+            Observation(
+                probe=PROBE,
+                subject=subject,
+                moment=moment,
+                values=truth.values(),
+                sources=truth.sources,
+                intent=intent,
+            )
+        )
+
+
+def evidence_of(result: CommandResult, text: str | None = None) -> Evidence:
+    """Return the evidence that a command's result is. :param text: instead of all that it printed."""
+    return Evidence(
+        text=result.text if text is None else text,
+        command=" ".join(result.argv),
+        exit_code=result.exit_code,
+    )
+
+
+def _as_record(failure: BaseException) -> dict[str, str]:
+    if isinstance(failure, HarnessError):
+        return {"kind": failure.kind.value, "message": failure.message, "hint": failure.hint}
+    return {"kind": type(failure).__name__, "message": str(failure), "hint": ""}

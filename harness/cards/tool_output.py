@@ -1,0 +1,170 @@
+"""What `fpgasupdate` and `rsu` print -> what they state, and how far they have come."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.cards.values import ERROR_WORDS, STATUS_WORDS
+
+Result = Literal["done", "failed", "not-sent", "interrupted"]
+
+#: Line with which a started tool's process id is announced (see :mod:`harness.cards.remote_tool`).
+PID_MARK = "hil-pid:"
+
+#: `fpgasupdate` names a phase in words of its own; kernel phases are the ones to compare with.
+#: The last two are of the ioctl interface (2019-20).
+_PHASES: tuple[tuple[str, str], ...] = (
+    ("waiting for idle", "waiting"),
+    ("preparing image file", "preparing"),
+    ("writing image file", "transferring"),
+    ("programming image file", "programming"),
+    ("writing to staging area", "transferring"),
+    ("applying update", "programming"),
+)
+#: The tool stops before the card has seen anything (n3000.md 2.8, 5.1).
+_NOT_SENT: tuple[str, ...] = (
+    "Unknown file format",
+    "does not meet the minimum file size",
+    "Operation canceled by user",
+    "No suitable PAC found",
+    "More than one PAC found",
+    "is not a valid PCIe address",
+    "Failed to find PAC",
+    "Failed to find secure device",
+)
+_INTERRUPTED: tuple[str, ...] = ("Interrupted", "Caught SIGTERM")
+_IOCTL_ERRORS = {
+    "hw_error": "hw-error",
+    "canceled": "user-abort",
+    "busy": "device-busy",
+    "invalid_size": "invalid-file-size",
+    "rw_error": "read-write-error",
+    "flash_wearout": "flash-wearout",
+}
+
+_LOG = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+\] \[(?P<level>[A-Z]+) *\] (?P<text>.*)$")
+_BAR = re.compile(r"^\( *(?P<percent>\d{1,4})%\)")
+_ERROR = re.compile(
+    rf"^(?:(?P<phase>{'|'.join(sorted(STATUS_WORDS))}):)?(?P<error>{'|'.join(sorted(ERROR_WORDS))})$"
+)
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Interrupt|Exit)(?:: .*)?$")
+_LEFT_OVER = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a tool has come. ``percent``: 0..100 of the phase, None when it has just begun."""
+
+    phase: str
+    percent: int | None
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a tool says became of its operation.
+
+    ``phase``: kernel phase in which it failed, or the last it announced; ``error``: in the kernel's
+    word where it is one, else the tool's own text; both empty where there is none.
+    """
+
+    result: Result
+    phase: str = ""
+    error: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the statement of a :class:`harness.judgement.records.Claim`."""
+        return {"result": self.result, "phase": self.phase, "error": self.error}
+
+
+class ToolOutput:
+    """Follows a tool's output as it arrives."""
+
+    def __init__(self) -> None:
+        self.phase = ""
+        self.pid: int | None = None
+        self._rest = ""
+
+    def feed(self, text: str) -> list[Progress]:
+        """Take the next piece of output, however it is cut; return what it adds to the progress."""
+        # Progress bars are redrawn with a carriage return.
+        *lines, rest = re.split(r"[\r\n]+", self._rest + text)
+        # A line without an end must not grow for ever; nothing that is looked for is that long.
+        self._rest = rest[-_LEFT_OVER:]
+        return [progress for line in lines if (progress := self._line(line.rstrip())) is not None]
+
+    def _line(self, line: str) -> Progress | None:
+        if line.startswith(PID_MARK) and line.removeprefix(PID_MARK).isdecimal():
+            self.pid = self.pid or int(line.removeprefix(PID_MARK))
+            return None
+        if bar := _BAR.match(line):
+            # Some versions count beyond 100 % (opae-sdk #3078).
+            return Progress(self.phase, min(100, int(bar["percent"])), line) if self.phase else None
+        text = _message(line)
+        for words, phase in _PHASES:
+            if text.startswith(words):
+                self.phase = phase
+                return Progress(phase, None, line)
+        return None
+
+
+def without_pid(text: str) -> str:
+    """Return a tool's output without the line that announced its process id."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(PID_MARK))
+
+
+def fpgasupdate_statement(text: str, exit_code: int) -> Statement:
+    """Return what `fpgasupdate` states by its ``text`` and ``exit_code`` (-1: a signal ended it).
+
+    An exit code of 0 is a statement of success, whatever the text says: that is what its users go by.
+    """
+    follow = ToolOutput()
+    follow.feed(text + "\n")
+    messages = [_message(line.rstrip()) for line in re.split(r"[\r\n]+", text) if line.strip()]
+    if exit_code == 0:
+        return Statement("done", follow.phase)
+    for message in reversed(messages):
+        if any(words in message for words in _NOT_SENT):
+            return Statement("not-sent", error=message)
+        if message.startswith(_INTERRUPTED):
+            return Statement("interrupted", follow.phase, message)
+    if exit_code == -1:
+        return Statement("interrupted", follow.phase, "ended without an exit code")
+    for message in reversed(messages):
+        if match := _ERROR.match(message):
+            return Statement("failed", match["phase"] or follow.phase, match["error"])
+        if message in _IOCTL_ERRORS:
+            return Statement("failed", follow.phase, _IOCTL_ERRORS[message])
+        if message.startswith("Secure update timed out"):
+            return Statement("failed", follow.phase, "timeout")
+        if _EXCEPTION.match(message):
+            return Statement("failed", follow.phase, message)
+    return Statement("failed", follow.phase, _last(messages, exit_code))
+
+
+def rsu_statement(text: str, exit_code: int) -> Statement:
+    """Return what `rsu` states by its ``text`` and ``exit_code`` (-1: a signal ended it).
+
+    0 does not prove that the card came back (n3000.md 5.2); it is what `rsu` claims.
+    """
+    if exit_code == 0:
+        return Statement("done")
+    messages = [_message(line.strip()) for line in text.splitlines() if line.strip()]
+    if exit_code == -1:
+        return Statement("interrupted", error="ended without an exit code")
+    if exit_code in (64, 69):
+        return Statement("not-sent", error=_last(messages, exit_code))
+    return Statement("failed", error=_last(messages, exit_code))
+
+
+def _last(messages: list[str], exit_code: int) -> str:
+    return messages[-1] if messages else f"exit code {exit_code} without a word"
+
+
+def _message(line: str) -> str:
+    """Return a line without time and level: ``[date] [LEVEL] text``, or rsu's ``date - text``."""
+    if match := _LOG.match(line):
+        return match["text"].strip()
+    return re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ - ", "", line).strip()
