@@ -35,17 +35,27 @@ class Damage:
     them; ``not-an-image`` where the bytes are no image any more. ``code``: authentication code that the
     documents name for it, on a card whose root is the image's; "" where the tool does not send the
     file, or the documents name none. ``cert_types``: the images that it can be done to.
-    ``seals``: the signatures that are made again afterwards.
+    ``seals``: the signatures that are made again afterwards. ``where``: from certificate type and file
+    size to the bytes that are touched.
     """
 
     name: str
     what: str
     rules: tuple[str, ...]
     code: str
-    where: Callable[[SignedImage], Field]
+    where: Callable[[str, int], Field]
     edit: Callable[[bytearray, Field], None]
     cert_types: frozenset[str] = _UPDATE
     seals: frozenset[Seal] = frozenset()
+
+    @property
+    def byte_range(self) -> str:
+        """The bytes that are touched, such as ``0x0010-0x002f``, or counted from the file's ``end``."""
+        cert_type = min(self.cert_types, key=["UPDATE", "CANCEL", "RK_256", "RK_384"].index)
+        field = self.where(cert_type, 0)
+        if field == self.where(cert_type, 1):
+            return f"0x{field.offset:04x}-0x{field.end - 1:04x}"
+        return f"end{field.offset:+}..end{field.end - 1:+}"
 
     def apply(self, data: bytes, *, root: PrivateKey | None = None, csk: PrivateKey | None = None) -> bytes:
         """Return the image ``data`` damaged. Keys: those it was signed with, where ``seals`` asks for them.
@@ -64,7 +74,7 @@ class Damage:
             )
         seals = self._due_seals(image, root, csk)
         damaged = bytearray(data)
-        self.edit(damaged, self.where(image))
+        self.edit(damaged, self.where(image.cert_type, len(data)))
         seal(damaged, root=root, csk=csk, which=seals)
         return bytes(damaged)
 
@@ -90,15 +100,15 @@ class Damage:
         return frozenset(due)
 
 
-def _at(field: Field) -> Callable[[SignedImage], Field]:
-    return lambda _: field
+def _at(field: Field) -> Callable[[str, int], Field]:
+    return lambda cert_type, size: field
 
 
-def _block0_entry(name: str) -> Callable[[SignedImage], Field]:
+def _block0_entry(name: str) -> Callable[[str, int], Field]:
     """Return where a field of the block 0 entry lies, which depends on the certificate type."""
 
-    def where(image: SignedImage) -> Field:
-        update = image.cert_type == "UPDATE"
+    def where(cert_type: str, size: int) -> Field:
+        update = cert_type == "UPDATE"
         offset = layout.UPDATE_BLOCK0_ENTRY_OFFSET if update else layout.CANCEL_BLOCK0_ENTRY_OFFSET
         if name == "magic":
             return layout.block0_entry_magic(offset)
@@ -108,12 +118,12 @@ def _block0_entry(name: str) -> Callable[[SignedImage], Field]:
     return where
 
 
-def _last_payload_bytes(count: int) -> Callable[[SignedImage], Field]:
-    return lambda image: Field("payload", min(image.stated_size, image.size) - count, count)
+def _last_bytes(count: int) -> Callable[[str, int], Field]:
+    return lambda cert_type, size: Field("payload", size - count, count)
 
 
-def _behind(image: SignedImage) -> Field:
-    return Field("trailing", image.size, layout.PAYLOAD_ALIGNMENT)
+def _behind(cert_type: str, size: int) -> Field:
+    return Field("trailing", size, layout.PAYLOAD_ALIGNMENT)
 
 
 def _flip_first_bit(data: bytearray, field: Field) -> None:
@@ -378,15 +388,13 @@ _CATALOGUE: Final = (
         _flip_first_bit,
         _SIGNED,
     ),
-    Damage(
-        "payload-bit", "a bit of the payload", _HASH_RULES, "0x16", _last_payload_bytes(1), _flip_last_bit
-    ),
+    Damage("payload-bit", "a bit of the payload", _HASH_RULES, "0x16", _last_bytes(1), _flip_last_bit),
     Damage(
         "truncated",
         "the last 128 bytes are missing",
         (*_HASH_RULES, "truncated"),
         "0x16",
-        _last_payload_bytes(layout.PAYLOAD_ALIGNMENT),
+        _last_bytes(layout.PAYLOAD_ALIGNMENT),
         _cut,
     ),
     Damage(

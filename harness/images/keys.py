@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -19,6 +20,7 @@ _ORDERS: Final = {
     "P-256": 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551,
     "P-384": (1 << 384) - 0x389CB27E0BC8D220A7E5F24DB74F58851313E695333AD68D,
 }
+_FRESH_KEY: Final = "`openssl ecparam -genkey -name prime256v1 -noout -out key.pem` makes a fresh one."
 _CURVES: Final[dict[str, ec.EllipticCurve]] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1()}
 _CURVE_OF: Final[dict[str, Curve]] = {"secp256r1": layout.P256, "secp384r1": layout.P384}
 _HASHES: Final[dict[str, hashes.HashAlgorithm]] = {"sha256": hashes.SHA256(), "sha384": hashes.SHA384()}
@@ -84,22 +86,28 @@ def key_from_seed(seed: str, curve: Curve = layout.P256) -> PrivateKey:
 
 
 def load_private_key(pem: bytes, name: str = "key", password: bytes | None = None) -> PrivateKey:
-    """Return the private key in ``pem``.
+    """Return the private key in ``pem``; ``password`` is used where it is encrypted.
 
     :param name: what to call it in an error, such as its file name.
     :raises ConfigurationError: no private key, on another curve, or its password is missing or wrong.
     """
-    try:
-        key = serialization.load_pem_private_key(pem, password)
-    except (ValueError, TypeError) as error:
-        if is_public_pem(pem):
-            raise ConfigurationError(
-                f"{name} is a public key, and signing needs the private one.",
-                hint="Give the private key, or leave this key out: the image is then half signed.",
-            ) from error
+    if is_public_pem(pem):
         raise ConfigurationError(
-            f"{name} is no PEM private key that can be read: {error}",
-            hint="`openssl ecparam -genkey -name prime256v1 -noout -out key.pem` makes a fresh one.",
+            f"{name} is a public key, and signing needs the private one.",
+            hint="Give the private key, or leave this key out: the image is then half signed.",
+        )
+    try:
+        key = serialization.load_pem_private_key(pem, password if b"ENCRYPTED" in pem else None)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"{name} is encrypted, and no password was given.",
+            hint="--password-env names the environment variable that holds the password.",
+        ) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(
+            f"{name} is no PEM private key that can be read"
+            + (", or its password is another one." if password else "."),
+            hint=_FRESH_KEY,
         ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise _wrong_curve(name, type(key).__name__)
@@ -115,8 +123,8 @@ def load_public_key(pem: bytes, name: str = "key", password: bytes | None = None
         return load_private_key(pem, name, password).public
     try:
         key = serialization.load_pem_public_key(pem)
-    except ValueError as error:
-        raise ConfigurationError(f"{name} is no PEM public key that can be read: {error}") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(f"{name} is no PEM public key that can be read.", hint=_FRESH_KEY) from error
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise _wrong_curve(name, type(key).__name__)
     return _public(key, name)
@@ -148,5 +156,5 @@ def _public(key: ec.EllipticCurvePublicKey, name: str) -> PublicKey:
 def _wrong_curve(name: str, found: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} is a key of the kind {found}; images are signed on P-256 or P-384.",
-        hint="`openssl ecparam -genkey -name prime256v1 -noout -out key.pem` makes a fresh one.",
+        hint=_FRESH_KEY,
     )

@@ -114,15 +114,18 @@ def put_payload_hashes(image: bytearray) -> None:
 
 def _content(payload: bytes, content_type: str) -> bytes:
     """Return the payload as it goes into the image: padded, and bit-reversed where that is due."""
+    _type_number(content_type)
     if looks_like_image(payload):
         image = parse(payload)
         if image.content_type != content_type:
             raise ConfigurationError(
-                f"The input is a {image.content_type} image already and cannot become a {content_type} one.",
+                f"The input is an image of type {image.content_type} already, not {content_type}.",
                 hint=f"Sign it as {image.content_type}, or give the raw payload.",
             )
         if image.cert_type != "UPDATE":
-            raise ConfigurationError(f"The input is a {image.cert_type} image; only UPDATE is signed again.")
+            raise ConfigurationError(
+                f"The input is of certificate type {image.cert_type}; only UPDATE is signed again."
+            )
         content = bytes(image.payload or b"")
     elif content_type in layout.BIT_REVERSED_TYPES:
         content = reverse_bits(payload)
@@ -135,10 +138,6 @@ def _content(payload: bytes, content_type: str) -> bytes:
 
 def _block0(content: bytes, content_type: str, cert_type: str, version: str = "", slot: int = 0) -> bytearray:
     """Return a header with Block 0 for ``content`` and the magic of Block 1."""
-    if content_type not in _TYPE_NUMBERS:
-        raise ConfigurationError(
-            f"There is no content type {content_type!r}.", hint=f"Known: {', '.join(_TYPE_NUMBERS)}."
-        )
     if not 0 <= slot <= 15:
         raise ConfigurationError(f"Slot {slot} is not 0 to 15.")
     if len(version.encode()) > layout.VERSION.size:
@@ -151,7 +150,7 @@ def _block0(content: bytes, content_type: str, cert_type: str, version: str = ""
     header = bytearray(layout.HEADER_SIZE)
     _put(header, layout.MAGIC, layout.BLOCK0_MAGIC)
     _put(header, layout.CONTENT_LENGTH, len(content))
-    _put(header, layout.CONTENT_TYPE, _TYPE_NUMBERS[content_type])
+    _put(header, layout.CONTENT_TYPE, _type_number(content_type))
     _put(header, layout.CERT_TYPE, _CERT_NUMBERS[cert_type])
     _put(header, layout.SLOT, slot)
     _put(header, layout.PAYLOAD_SHA256, hashlib.sha256(content).digest())
@@ -159,6 +158,14 @@ def _block0(content: bytes, content_type: str, cert_type: str, version: str = ""
     _put(header, layout.VERSION, version.encode())
     _put(header, layout.B1_MAGIC, layout.BLOCK1_MAGIC)
     return header
+
+
+def _type_number(content_type: str) -> int:
+    if content_type not in _TYPE_NUMBERS:
+        raise ConfigurationError(
+            f"There is no content type {content_type!r}.", hint=f"Known: {', '.join(_TYPE_NUMBERS)}."
+        )
+    return _TYPE_NUMBERS[content_type]
 
 
 def _put(image: bytearray, field: Field, value: int | bytes) -> None:

@@ -16,8 +16,8 @@ from harness.images.parse import Finding, KeyEntry, Signature, SignedImage, key_
 #: From this size on a payload is hashed in two threads at once (hashlib lets go of the interpreter).
 _WORTH_A_THREAD: Final = 1 << 20
 #: Streaming holds this many buffers of this size: bounded memory, and few enough turns to stay cheap.
-_BUFFERS: Final = 8
-_BUFFER_SIZE: Final = 1 << 18
+_BUFFERS: Final = 4
+_BUFFER_SIZE: Final = 1 << 19
 
 
 class SignatureState(str, Enum):
@@ -63,7 +63,6 @@ class Verification:
             "root_entry_hash": image.root_entry_hash,
             "csk_id": image.csk_id,
             "cancel_id": image.cancel_id,
-            "programs_root": image.programs_root,
             "signatures": {"csk": self.csk.value, "block0": self.block0.value},
             "payload_sha256_ok": self.payload_sha256_ok,
             "payload_sha384_ok": self.payload_sha384_ok,
