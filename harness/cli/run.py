@@ -18,7 +18,7 @@ from harness.errors import EXIT_INTERRUPTED, ConfigurationError, worst_exit_code
 if TYPE_CHECKING:
     import pytest
 
-    from harness.judgement.judge import Judgement, ScenarioJudgement
+    from harness.judgement.judge import Judgement
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -88,7 +88,9 @@ class _Observer:
         self.run_dir, self.judgement = run_dir, judgement
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed |= report.failed and not getattr(report, "hil_state", "")
+        from harness.plugin.judging import run_state_of
+
+        self.failed |= report.failed and not run_state_of(report)
 
 
 def _run(arguments: list[str], output: str, allow_blocked: list[str]) -> int:
@@ -112,23 +114,19 @@ def exit_code(status: int, judgement: Judgement | None, failed: bool, allow_bloc
     :param failed: whether a test failed by itself, not by its scenario's run state.
     :param allow_blocked: parts of node ids whose BLOCKED scenarios are accepted.
     """
+    from harness.judgement.model import RunState
+
     if status == 2:
         return EXIT_INTERRUPTED
     codes = {2} if status in (4, 5) else {5} if status == 3 else set()
     codes |= {1} if failed else set()
     for scenario in judgement.scenarios if judgement else []:
-        codes |= _codes_of(scenario, allow_blocked)
+        accepted = scenario.run_state is RunState.BLOCKED and any(
+            part in scenario.name for part in allow_blocked
+        )
+        codes |= set() if accepted else scenario.exit_codes
+    codes |= {1} if judgement and judgement.outside_divergences else set()
     return worst_exit_code(codes)
-
-
-def _codes_of(scenario: ScenarioJudgement, allow_blocked: list[str]) -> set[int]:
-    state = scenario.run_state.value if scenario.run_state else ""
-    if state == "BLOCKED" and any(part in scenario.name for part in allow_blocked):
-        return set()
-    by_state = {"INFRA": {3}, "BLOCKED": {3}, "REFUSED": {4}, "BUG": {5}, "NOT_APPLICABLE": set[int]()}
-    if state in by_state:
-        return by_state[state]
-    return set() if scenario.as_stated else {1}
 
 
 @contextlib.contextmanager

@@ -19,6 +19,8 @@ class Action(Protocol):
 
     #: Whether the action strikes before the operation starts and lasts until it is undone.
     lasting: bool
+    #: Whether the host is gone for a while when it strikes.
+    cuts_the_link: bool
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Disturb; return what was done, for the history."""
@@ -33,6 +35,7 @@ class Momentary:
     """Base of actions that are over when they have struck: there is nothing to undo."""
 
     lasting = False
+    cuts_the_link = False
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """Nothing lasts, so nothing is undone."""
@@ -63,6 +66,7 @@ class Power:
     """Cuts the host's power (``off``) or reboots it; undone when it is back and answers."""
 
     lasting = False
+    cuts_the_link = True
 
     def __init__(self, how: str) -> None:
         self._how = how
@@ -88,6 +92,7 @@ class Circumstance:
     """Puts the card or its driver into a circumstance that only a bench can make."""
 
     lasting = True
+    cuts_the_link = False
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -112,6 +117,7 @@ class Moves:
     """Lets the card come back at another PCI address after its next reset, as rsu's rescan can do."""
 
     lasting = True
+    cuts_the_link = False
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Let the bench do it. :raises BlockedError: the lab has no bench."""

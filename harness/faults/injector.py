@@ -69,6 +69,11 @@ class Injector:
                 if self._lab.bench is not None:
                     self._lab.bench.release(self._card.name)
 
+    @property
+    def cut_the_link(self) -> bool:
+        """Whether a fault that has fired takes the host away from the harness."""
+        return any(armed.state == "fired" and armed.action.cuts_the_link for armed in self._armed)
+
     def settle(self) -> None:
         """Record what never came as not reached; called before the scenario is judged."""
         for armed in self._armed:

@@ -94,7 +94,7 @@ def pytest_runtest_makereport(
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Show run states as what they are, not as skips and failures."""
-    state = getattr(report, "hil_state", "")
+    state = next((str(value) for name, value in report.user_properties if name == "run_state"), "")
     if not state or report.when == "teardown":
         return None
     letters = {"NOT_APPLICABLE": "n", "BLOCKED": "B", "INFRA": "I", "REFUSED": "R", "BUG": "!"}

@@ -126,9 +126,11 @@ def flash(
     faults: Injector,
 ) -> Flash:
     """Flashes an image and activates it: ``flash("A/csk0", lands("UG 683519"))``."""
+    from harness.plugin.images import RootHashes
     from harness.scenarios.given import Given
 
-    return Flash(hil, card, Given.parse(_given(request.node), _roots(images)), images, faults)
+    given = Given.parse(_given(request.node), RootHashes(images))
+    return Flash(hil, card, given, images, faults)
 
 
 def _given(item: pytest.Item) -> dict[str, Any]:
@@ -138,15 +140,3 @@ def _given(item: pytest.Item) -> dict[str, Any]:
         return dict(callspec.params["given"])
     marker = item.get_closest_marker("hil_given")
     return dict(marker.kwargs) if marker else {}
-
-
-def _roots(images: ImageShelf) -> dict[str, str]:
-    """Return the root entry hash of each root-key image, by the name of the root."""
-    prefix = "root-key-"
-    roots = {}
-    for name in images:
-        if name.startswith(prefix):
-            programs = images[name].facts.programs_root
-            assert isinstance(programs, str)
-            roots[name.removeprefix(prefix)] = programs
-    return roots

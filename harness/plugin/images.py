@@ -73,6 +73,30 @@ class ImageShelf:
             raise ConfigurationError(f"Cannot read the image {path}: {error.strerror}") from error
 
 
+class RootHashes(Mapping[str, str]):
+    """Root entry hashes by name: of a root key (``A``), or of the root entry in an image."""
+
+    def __init__(self, shelf: ImageShelf) -> None:
+        self._shelf = shelf
+        self._names = {
+            name.removeprefix("root-key-"): name for name in shelf if name.startswith("root-key-")
+        } | {name: name for name in shelf}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> str:
+        """Return the hash. :raises KeyError: no such name, or the image has no root entry."""
+        facts = self._shelf[self._names[name]].facts
+        root = facts.programs_root or facts.root_entry_hash
+        if root is None:
+            raise KeyError(name)
+        return root
+
+
 def _image(name: str, data: bytes) -> Image:
     from harness.images.facts import image_facts
 

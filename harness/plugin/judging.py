@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.judgement.model import RunState
 from harness.plugin.scenario import SCENARIO, Scenario, state_of
 
 if TYPE_CHECKING:
     from harness.judgement.judge import ScenarioJudgement
+
+#: Name of the user property that holds a scenario's run state.
+STATE = "run_state"
 
 
 def judge_phase(
@@ -39,22 +43,21 @@ def _judged(
 ) -> pytest.TestReport:
     state, reason = ("finished", "") if call.excinfo is None else state_of(call.excinfo.value)
     if call.excinfo is not None and call.excinfo.errisinstance(pytest.skip.Exception):
-        state, reason = "BLOCKED", f"skipped: {call.excinfo.value}"
+        state, reason = RunState.BLOCKED.value, f"skipped: {call.excinfo.value}"
     scenario.end(state, reason)
     judgement = scenario.judged = scenario.judge()
     item.config.hook.pytest_hil_scenario_judged(item=item, judgement=judgement)
-    if state in ("finished", "interrupted"):
-        if report.outcome == "passed" and not judgement.as_stated:
-            report.outcome = "failed"
-            report.longrepr = "\n".join(_divergence(judgement))
-    else:
-        report.hil_state = state
-        report.outcome = "skipped" if state == "NOT_APPLICABLE" else "failed"
-        report.longrepr = (
-            (str(item.path), item.location[1] or 0, reason)
-            if (state == "NOT_APPLICABLE")
-            else (report.longrepr if state == "BUG" else f"{state}: {reason}")
-        )
+    report.user_properties += properties(scenario, judgement, state)
+    if state == RunState.NOT_APPLICABLE:
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.location[1] or 0, reason)
+    elif state in RunState.__members__:
+        report.outcome = "failed"
+        if state != RunState.BUG:
+            report.longrepr = f"{state}: {reason}"
+    elif report.outcome == "passed" and not judgement.as_stated:
+        report.outcome = "failed"
+        report.longrepr = "\n".join(f"not as stated: {why}" for why in judgement.reasons)
     if report.outcome == "failed":
         from harness.plugin.fixtures import FAILURE
 
@@ -63,5 +66,19 @@ def _judged(
     return report
 
 
-def _divergence(judgement: ScenarioJudgement) -> list[str]:
-    return [f"not as stated: {reason}" for reason in judgement.reasons]
+def properties(scenario: Scenario, judgement: ScenarioJudgement, state: str) -> list[tuple[str, object]]:
+    """Return what a report of pytest (and JUnit XML made of it) carries of a judged scenario."""
+    found: list[tuple[str, object]] = []
+    if scenario.subject is not None:
+        found.append(("device", scenario.subject.name))
+    if judgement.outcome is not None:
+        found.append(("outcome", judgement.outcome.value))
+    found += [(f"verdict.{reporter}", kind.value) for reporter, kind in judgement.verdicts.items()]
+    if state in RunState.__members__:
+        found.append((STATE, state))
+    return found
+
+
+def run_state_of(report: pytest.TestReport) -> str:
+    """Return the run state that a report carries, or an empty string."""
+    return next((str(value) for name, value in report.user_properties if name == STATE), "")

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.judgement.records import Promise
+from harness.errors import LinkLostError
+from harness.judgement.records import Intent, Promise
 from harness.plugin.scenario import step
 from harness.scenarios.prepare import prepare, require_permits
 
@@ -34,13 +35,14 @@ class Flash:
 
     def __call__(
         self, image: Image | str, promise: Promise, *, activate: bool = True, prepared: bool = False
-    ) -> FlashResult:
+    ) -> FlashResult | None:
         """Flash ``image`` and record everything that is needed to judge it.
 
         :param image: a recipe's name, or an image.
         :param promise: what documents promise for this image on this card.
         :param activate: reset the card afterwards, so that what it runs can be seen.
         :param prepared: the card's state is as the scenario wants it; do not look.
+        :returns: what came of it; None where a fault of the scenario broke the link meanwhile.
         :raises NotApplicable: the card's permits or state exclude it.
         :raises RefusedError: the interlock said no.
         """
@@ -49,12 +51,27 @@ class Flash:
         if not prepared:
             self.prepare(image)
         with step(self.session, f"flash {image.name} on {self.card.name}"):
-            result = self.card.flash(
-                image.data, image.name, promise, at_phase=self.injector.reached, facts=image.facts
-            )
+            result = self._flash(image, promise)
         if activate and image.facts.effect in _ACTIVATED_BY_RESET:
             self.reset()
         return result
+
+    def _flash(self, image: Image, promise: Promise) -> FlashResult | None:
+        """Flash; where a fault of this scenario broke the link, bring the host back and look again."""
+        try:
+            return self.card.flash(
+                image.data, image.name, promise, at_phase=self.injector.reached, facts=image.facts
+            )
+        except LinkLostError:
+            if not self.injector.cut_the_link:
+                raise
+            self.injector.undo()
+            self.card.observe("after", self._last_flash())
+            return None
+
+    def _last_flash(self) -> int:
+        records = self.session.history.records
+        return next(r.seq for r in reversed(records) if isinstance(r, Intent) and r.operation == "flash")
 
     def prepare(self, image: Image | None = None) -> None:
         """Bring the card into the scenario's state, not running ``image`` yet."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
 
+    from harness.judgement.judge import Judgement
     from harness.judgement.records import Record
 
 JUDGEMENT: pytest.StashKey[Judgement] = pytest.StashKey()

@@ -112,7 +112,11 @@ class HilSession:
     def card_names(self) -> list[str]:
         """Return the cards of the lab that ``--hil-device`` leaves, as ``host/card``."""
         wanted: list[str] = self._config.getoption("hil_device") or []
-        names = [f"{host.name}/{card.name}" for host in self.lab_entry.hosts.values() for card in host.cards.values()]
+        names = [
+            f"{host.name}/{card.name}"
+            for host in self.lab_entry.hosts.values()
+            for card in host.cards.values()
+        ]
         unknown = [name for name in wanted if not any(_selects(name, card) for card in names)]
         if unknown:
             raise pytest.UsageError(
@@ -136,7 +140,14 @@ class HilSession:
 
             host, card = self.lab_entry.card(name)
             self._cards[name] = CardDriver(
-                self.host(host.name), host, card, self.history, allowed=self.allowed_on_real
+                self.host(host.name),
+                card,
+                self.history,
+                real=host.real,
+                allowed=self.allowed_on_real,
+                sysfs=host.sysfs,
+                tools=host.tools.model_dump(),
+                upload_dir=host.upload_dir,
             )
         return self._cards[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,7 @@ class Given:
 def _root_hash(name: str, roots: Mapping[str, str]) -> str:
     if name == NOT_PROGRAMMED:
         return ""
-    if name in roots:
+    with suppress(KeyError):
         return roots[name]
     if len(name) in (64, 96) and all(digit in "0123456789abcdef" for digit in name.lower()):
         return name.lower()

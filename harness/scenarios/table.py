@@ -31,7 +31,8 @@ def load_cells(path: Path) -> list[Cell]:
 
     The file has ``source`` (the documents), ``states`` (name -> state as in
     :meth:`harness.scenarios.given.Given.parse`) and ``cells`` (image -> one word per state: ``lands``,
-    ``not-sent`` or an authentication code such as ``0x11``; several allowed codes as ``0x0C/0x14``).
+    ``not-sent``, an authentication code such as ``0x11`` (several allowed ones as ``0x0C/0x14``), or
+    ``-`` for no cell).
 
     :raises ConfigurationError: the file does not say that.
     """
@@ -58,6 +59,8 @@ def _cells(data: dict[str, Any]) -> Iterator[Cell]:
         if len(row) != len(states):
             raise ValueError(f"the row {image!r} has {len(row)} words for {len(states)} states")
         for (state, given), word in zip(states.items(), row, strict=True):
+            if word == "-":
+                continue
             yield Cell(state, image, given, _promise(word, data["source"]))
 
 
