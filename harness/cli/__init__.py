@@ -67,7 +67,7 @@ root = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 green, 1 not as stated, 2 usage or configuration, 3 infrastructure or blocked, "
     "4 refused, 5 a bug of the harness, 130 interrupted.",
 )
