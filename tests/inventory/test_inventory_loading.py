@@ -100,6 +100,13 @@ def test_nothing_changes_once_loaded(write) -> None:
         ("      rack7:\n", "      rack7:\n        system: sc\n", 12, "rack7.system", "no controller 'sc'"),
         ("default_lab: bench", "default_lab: bnch", 2, "default_lab", "Did you mean 'bench'?"),
         ("version: 1", "version: 3", 1, "version", "allowed: 1"),
+        (
+            "emulated:\n",
+            "emulated:\n        power: {command: {off: a, on: b}}\n",
+            6,
+            "hosts.twin",
+            "its own power",
+        ),
         ("      twin:", "      tw in:", 6, "hosts.tw in", "is not a name"),
         ("{key_file: keys/lab}", "{env: A, agent: true}", 12, "ssh.credentials", "it has env and agent"),
         ("{key_file: keys/lab}", "{}", 12, "ssh.credentials", "give exactly one of env"),
@@ -131,29 +138,55 @@ def test_all_errors_are_listed_in_the_order_of_the_file(write) -> None:
     assert set(lines) >= {"2", "9", "12"}
 
 
+LITERAL = "a literal secret may not stand in the inventory. Say where"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "line"),
+    ("old", "new", "line", "said"),
     [
-        ("user: sysadmin,", "user: sysadmin, password: hunter2,", 12),
-        ("user: sysadmin,", "user: sysadmin, Passphrase: hunter2,", 12),
-        ("user: sysadmin,", "user: sysadmin, user: hunter2,", 12),
-        ("{key_file: keys/lab}", "hunter2", 12),
-        ("{key_file: keys/lab}", "{env: hunter2!}", 12),
-        ("{key_file: keys/lab}", "{file: {password: hunter2}}", 12),
-        ("ipmitool -E power off", "ipmitool -P hunter2 power off", 13),
-        ("[ipmitool, -E,", "[pdu, --password=hunter2,", 13),
-        ("    hosts:", "    registries: {local: {url: 'https://me:hunter2@reg:9001'}}\n    hosts:", 5),
+        ("user: sysadmin,", "user: sysadmin, password: hunter2,", 12, LITERAL),
+        ("user: sysadmin,", "user: sysadmin, Passphrase: hunter2,", 12, LITERAL),
+        ("user: sysadmin,", "user: sysadmin, user: hunter2,", 12, "duplicate key"),
+        ("{key_file: keys/lab}", "hunter2", 12, LITERAL),
+        ("{key_file: keys/lab}", "{file: {password: hunter2}}", 12, LITERAL),
+        ("{key_file: keys/lab}", "{env: hunter2!}", 12, "never the secret itself"),
+        ("ipmitool -E power off", "ipmitool -P hunter2 power off", 13, "from the environment or a file"),
+        ("[ipmitool, -E,", "[pdu, --password=hunter2,", 13, "from the environment or a file"),
+        (
+            "    hosts:",
+            "    registries: {local: {url: 'https://me:hunter2@reg:9001'}}\n    hosts:",
+            5,
+            "move them",
+        ),
     ],
 )
 def test_literal_secret_is_an_error_that_says_what_to_do_and_does_not_repeat_it(
-    write, old: str, new: str, line: int
+    write, old: str, new: str, line: int, said: str
 ) -> None:
     assert GOOD.count(old) == 1
     path = write(GOOD.replace(old, new))
     message = rejected(path)
     assert f"{path}:{line}:" in message
+    assert said in message
     assert "hunter2" not in message
-    assert any(word in message for word in ("credentials", "environment", "duplicate key"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("controllers: {sc: {role: system-controller}}", "exactly one of emulated and url"),
+        ("controllers: {sc: {role: system-controller, emulated: true, url: 'https://sc'}}", "exactly one of"),
+        ("controllers: {sc: {role: system-controller, url: 'https://sc'}}", "needs credentials"),
+        ("controllers: {sc: {role: system-controller, url: sc}}", "not a URL"),
+        ("controllers: {s1: {role: subcloud, emulated: true}}", "names its system controller in 'parent'"),
+        ("controllers: {s1: {role: subcloud, parent: sc, emulated: true}}", "no controller 'sc'"),
+        ("registries: {local: {}}", "exactly one of emulated and url"),
+    ],
+)
+def test_rules_for_controllers_and_registries(write, entry: str, said: str) -> None:
+    message = rejected(write(GOOD.replace("    hosts:", f"    {entry}\n    hosts:")))
+    assert said in message
+    assert ":5:" in message
 
 
 @pytest.mark.parametrize(
