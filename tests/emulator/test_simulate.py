@@ -37,9 +37,7 @@ def test_every_vector_is_answered_as_predicted(
 ) -> None:
     entries = MANIFEST["files"]
     files = [str(VECTORS / entry["file"]) for entry in entries]
-    code, out, _ = simulate(
-        monkeypatch, capsys, "--section", "SR", *OPTIONS[state], *files, "-o", "json"
-    )
+    code, out, _ = simulate(monkeypatch, capsys, "--section", "SR", *OPTIONS[state], *files, "-o", "json")
     assert code == 0
     answers = json.loads(out)
     assert [answer["file"] for answer in answers] == files

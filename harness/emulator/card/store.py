@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from harness.emulator.card.flash import CardState
-from harness.errors import InfrastructureError
+from harness.errors import ConfigurationError, InfrastructureError
 
 _PAGES: Final = tuple(f.name for f in fields(CardState) if f.name.endswith("_page"))
 _FORMAT: Final = 1
@@ -47,7 +46,7 @@ class CardStore:
         """Return the state saved last; None where none ever was."""
         try:
             values: dict[str, Any] = json.loads(self._file.read_text())
-            if values.pop("format", None) != _FORMAT:
+            if not isinstance(values, dict) or values.pop("format", None) != _FORMAT:
                 raise ValueError(f"its format is not {_FORMAT}")
             pages: dict[str, Any] = {
                 name: self._read_page(digest) if (digest := values.pop(name)) else None for name in _PAGES
@@ -57,7 +56,7 @@ class CardStore:
             if self._file.exists():
                 raise self._error("read", "a page is missing") from None
             return None
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, ConfigurationError) as error:
             raise self._error("read", error) from error
 
     def _save(self, state: CardState) -> None:
@@ -65,10 +64,15 @@ class CardStore:
         names = {name: self._write_page(page) for name, page in pages.items() if page is not None}
         values = state.to_json(pages=False) | dict.fromkeys(_PAGES) | names | {"format": _FORMAT}
         self._replace(self._file, json.dumps(values).encode())
-        for digest in self._written.keys() - set(names.values()):
-            with suppress(FileNotFoundError):
-                self._page_file(digest).unlink()
+        self._sweep(set(names.values()))
+
+    def _sweep(self, used: set[str]) -> None:
+        """Remove pages of states gone by, and what a process that died had begun to write."""
+        for digest in self._written.keys() - used:
             del self._written[digest]
+        for path in (*self._directory.glob("*.page"), *self._directory.glob("*.new")):
+            if path.stem not in used or path.suffix == ".new":
+                path.unlink(missing_ok=True)
 
     def _write_page(self, page: bytes) -> str:
         for digest, known in self._written.items():

@@ -246,7 +246,8 @@ class SecureUpdate:
     def _finish(self, error: str) -> None:
         self._stop_events()
         self._bmc.on_progress = None
-        self._bmc.abort()  # the driver's clean-up; only heard in READY
+        if self._status != "preparing":
+            self._bmc.abort()  # the driver's clean-up; it makes none where preparing failed
         self._data = memoryview(b"")
         self._error = error
         self._status = "idle"

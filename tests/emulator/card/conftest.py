@@ -19,18 +19,18 @@ SPEC = CardSpec("card0", "64:4c:36:11:1b:a8", ("0000:b2:00.0",))
 
 
 @cache
-def recipes() -> dict[str, Recipe]:
+def _recipes() -> dict[str, Recipe]:
     return load_recipes((ROOT / "fixtures/images.yaml").read_text())
 
 
 @cache
-def image(name: str) -> bytes:
-    return build(recipes()[name])
+def _image(name: str) -> bytes:
+    return build(_recipes()[name])
 
 
-def root_hash(name: str) -> str:
-    """Root entry hash of root A or B."""
-    digest = recipes()[f"{name}/csk0"].root_entry_hash()
+@cache
+def _root_hash(name: str) -> str:
+    digest = _recipes()[f"{name}/csk0"].root_entry_hash()
     assert digest is not None
     return digest
 
@@ -82,6 +82,18 @@ class Bench:
 MakeBench = Callable[..., Bench]
 
 
+@pytest.fixture(scope="session")
+def image() -> Callable[[str], bytes]:
+    """Build the image of a recipe."""
+    return _image
+
+
+@pytest.fixture(scope="session")
+def root_hash() -> Callable[[str], str]:
+    """Root entry hash of root A or B."""
+    return _root_hash
+
+
 @pytest.fixture
 def make_bench() -> Iterator[MakeBench]:
     clock = LabClock()
@@ -107,4 +119,4 @@ def make_bench() -> Iterator[MakeBench]:
 @pytest.fixture
 def bench(make_bench: MakeBench) -> Bench:
     """A card with root A."""
-    return make_bench(CardState(sr_root=root_hash("A")))
+    return make_bench(CardState(sr_root=_root_hash("A")))
