@@ -44,12 +44,15 @@ _PATTERNS: tuple[re.Pattern[str], ...] = tuple(
         r"(\bbearer\s+)([a-z0-9._~+/=-]{8,})",
         # https://user:password@host
         r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@\"']{0,200}:)([^\s/@\"']{1,500})(?=@)",
-        # key="value", key='value', key=value; the same within an escaped text
-        rf"({_NAME}\s*=\s*\\*\")((?:[^\"\\]|\\[^\"])+)",
+        # key="value", key='value', key=value; the first also within an escaped text
+        rf"({_NAME}\s*=\s*\")((?:[^\"\\]|\\.)+)",
+        rf"({_NAME}\s*=\s*\\+\")((?:[^\"\\]|\\+[^\"\\])+)",
         rf"({_NAME}\s*=\s*')([^']+)",
-        rf"({_NAME}\s*=\s*)([^\s\"'&;,)]+)",
-        # "key": "value", 'key': u'value', \"key\": \"value\"
-        rf"([\"']{_SECRET_NAME}\\*[\"']\s*:\s*u?\\*[\"'])((?:[^\"'\\]|\\[^\"'])+)",
+        rf"({_NAME}\s*=\s*)([^\s\"'&;,)\\]+)",
+        # "key": "value", 'key': u'value'; the first also within an escaped text
+        rf"(\"{_SECRET_NAME}\"\s*:\s*\")((?:[^\"\\]|\\.)+)",
+        rf"('{_SECRET_NAME}'\s*:\s*u?')((?:[^'\\]|\\.)+)",
+        rf"(\\\"{_SECRET_NAME}\\+\"\s*:\s*\\+\")((?:[^\"\\]|\\+[^\"\\])+)",
         # password: value (a bare "token: ..." is prose in too many logs)
         rf"({_PASSWORD_NAME}\s*:\s*)([^\s\"'{{}}\[\],]+)",
         # --key value
@@ -90,7 +93,7 @@ def forms(secret: str) -> frozenset[str]:
     found = set(raw)
     for text in raw:
         for encoded in (quote(text, safe="", errors="replace"), quote(text, errors="replace")):
-            found |= {encoded, re.sub("%..", lambda match: match[0].lower(), encoded)}
+            found.add(encoded)
         found.add(quote_plus(text, errors="replace"))
         once = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
         found |= once | {json.dumps(escaped)[1:-1] for escaped in once}
@@ -152,7 +155,8 @@ class Redactor:
 
 
 def _matching(form: str) -> str:
-    escaped = re.escape(form)
+    # Hexadecimal digits, of %2f as of \u00e9, may be written either way.
+    escaped = re.sub(r"%[0-9A-Fa-f]{2}|\\\\u[0-9a-f]{4}", lambda match: f"(?i:{match[0]})", re.escape(form))
     return escaped if len(form) >= SHORTEST_ANYWHERE else rf"(?<!\w){escaped}(?!\w)"
 
 
