@@ -134,8 +134,12 @@ def read_only_line(
 
 
 def permitted_line(argv: Sequence[str]) -> str:
-    """Return the shell line for a command that a permit covers; nothing in it is expanded."""
-    return f"{LOCALE} {shlex.join(argv)}"
+    """Return the shell line for a command that a permit covers; nothing in it is expanded.
+
+    The account's shell makes way for a script: else it would turn an end by a signal into an exit code.
+    """
+    way = "exec " if argv[0] == "sh" else ""
+    return f"{LOCALE} {way}{shlex.join(argv)}"
 
 
 def _declared_name(words: list[str]) -> str:

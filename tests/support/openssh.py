@@ -1,0 +1,200 @@
+"""A real OpenSSH server for tests: the machine's own, or Debian's package unpacked into the project."""
+
+import fcntl
+import getpass
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import paramiko
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+UNPACKED = PROJECT / ".tools" / "openssh"
+#: Privilege separation: sshd as root insists on this folder and on this user.
+PRIVSEP_FOLDER = Path("/run/sshd")
+PRIVSEP_USER = "sshd"
+
+
+def find_sshd() -> tuple[Path, dict[str, str]]:
+    """Return the server's program and the environment it needs; fail the test where it cannot be had."""
+    # As root, Debian's needs a user that only its installation makes; nss_wrapper stands in for it.
+    bare_root = os.geteuid() == 0 and not _has_user(PRIVSEP_USER)
+    installed = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if installed and not bare_root:
+        return Path(installed), {}
+    try:
+        root = _unpacked()
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        pytest.fail(
+            f"These tests need a real OpenSSH server. No sshd is installed, and Debian's package could not "
+            f"be unpacked into {UNPACKED}: {said.strip()[-500:]}\n"
+            "Install openssh-server, or give this machine access to its package archive.",
+            pytrace=False,
+        )
+    libraries = {str(path.parent) for path in root.glob("usr/lib/**/*.so*")}
+    environment = {"LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+    if bare_root:
+        wrapper = next(root.glob("usr/lib/**/libnss_wrapper.so"))
+        environment["LD_PRELOAD"] = str(wrapper)
+    return root / "usr/sbin/sshd", environment
+
+
+def _has_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _unpacked() -> Path:
+    """Unpack Debian's server and the libraries that are not here, once for all test processes."""
+    root = UNPACKED / "root"
+    UNPACKED.mkdir(parents=True, exist_ok=True)
+    with (UNPACKED / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if root.is_dir():
+            return root
+        with tempfile.TemporaryDirectory(dir=UNPACKED) as scratch:
+            work = Path(scratch)
+            archive = _Archive(work)
+            archive.run("apt-get", "update")
+            built = work / "root"
+            for package in ("openssh-server", "libnss-wrapper"):
+                archive.unpack(package, built)
+            for package in _lacking_packages(built / "usr/sbin/sshd"):
+                archive.unpack(package, built)
+            built.rename(root)
+    return root
+
+
+class _Archive:
+    """apt with lists and cache in a folder of ours, so that it needs no root and changes nothing."""
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        for folder in ("lists/partial", "cache/archives/partial", "debs"):
+            (work / folder).mkdir(parents=True)
+
+    def run(self, tool: str, *words: str) -> str:
+        options = [
+            f"Dir::State::Lists={self._work}/lists",
+            f"Dir::Cache={self._work}/cache",
+            "Debug::NoLocking=1",
+            "APT::Sandbox::User=",
+        ]
+        command = [tool, *(part for option in options for part in ("-o", option)), *words]
+        return subprocess.run(
+            command, cwd=self._work / "debs", check=True, capture_output=True, text=True, timeout=100
+        ).stdout
+
+    def unpack(self, package: str, root: Path) -> None:
+        self.run("apt-get", "download", package)
+        for deb in (self._work / "debs").glob(f"{package}_*.deb"):
+            subprocess.run(["dpkg", "-x", deb, root], check=True, capture_output=True, text=True)
+
+
+def _lacking_packages(program: Path) -> list[str]:
+    """Return the packages of the libraries that ``program`` does not find: libwrap.so.0 -> libwrap0."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    names = [line.split()[0] for line in listed.splitlines() if "not found" in line]
+    return [name.replace(".so.", "").replace("_", "-") for name in names]
+
+
+class OpenSsh:
+    """A running server on loopback for the current user, with a host key and a login key of its own."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        """``programs``: folder that comes first in the PATH of what is run over SSH."""
+        self._programs = programs
+        self.user = getpass.getuser()
+        self.port = 0
+        self.host_key = _new_key(folder / "host_key")
+        self.key_file = folder / "user_key"
+        self.known_hosts = folder / "known_hosts"
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
+        self._log: list[str] = []
+        (folder / "authorized_keys").write_text(_new_key(self.key_file))
+
+    def start(self) -> None:
+        program, environment = find_sshd()
+        if os.geteuid() == 0:
+            PRIVSEP_FOLDER.mkdir(exist_ok=True)
+        if "LD_PRELOAD" in environment:
+            environment |= self._accounts()
+        for _ in range(5):
+            self.port = _free_port()
+            if self._listens(program, environment):
+                break
+        else:
+            pytest.fail(f"{program} does not start:\n" + "\n".join(self._log), pytrace=False)
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {self.host_key}")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(10)
+            self._drain.join(10)
+            if self._process.stderr:
+                self._process.stderr.close()
+
+    def _accounts(self) -> dict[str, str]:
+        accounts = self._folder / "passwd"
+        accounts.write_text(
+            Path("/etc/passwd").read_text() + f"{PRIVSEP_USER}:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
+        )
+        return {"NSS_WRAPPER_PASSWD": str(accounts), "NSS_WRAPPER_GROUP": "/etc/group"}
+
+    def _listens(self, program: Path, environment: dict[str, str]) -> bool:
+        settings = self._folder / "sshd_config"
+        settings.write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self._folder}/host_key\n"
+            f"AuthorizedKeysFile {self._folder}/authorized_keys\nPidFile none\nUsePAM no\n"
+            "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
+            "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+            f"SetEnv PATH={self._programs}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
+        )
+        # -r: newer servers would start themselves once more, without the libraries they need.
+        self._process = subprocess.Popen(
+            [program, "-D", "-e", "-r", "-f", settings],
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        listening = threading.Event()
+        self._drain = threading.Thread(target=self._follow, args=(self._process, listening), daemon=True)
+        self._drain.start()
+        listening.wait(20)
+        return self._process.poll() is None and listening.is_set() and self._is_up
+
+    def _follow(self, process: "subprocess.Popen[str]", listening: threading.Event) -> None:
+        self._is_up = False
+        for line in process.stderr or ():
+            self._log.append(line.rstrip())
+            if line.startswith("Server listening on 127.0.0.1"):
+                self._is_up = True
+                listening.set()
+        listening.set()
+
+
+def _new_key(path: Path) -> str:
+    """Write a new private key to ``path``; return its public line."""
+    key = paramiko.ECDSAKey.generate(bits=256)
+    key.write_private_key_file(str(path))
+    return f"{key.get_name()} {key.get_base64()}\n"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
