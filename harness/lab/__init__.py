@@ -1,1 +1,1 @@
-"""TODO."""
+"""From an inventory to a running lab and back."""

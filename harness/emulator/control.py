@@ -1,0 +1,153 @@
+"""The control socket of an emulated lab: JSON lines over a Unix socket, for what no real lab offers.
+
+A request is ``{"op": name, ...arguments}``; the answer ``{"result": value}`` or
+``{"error": message, "hint": hint, "kind": "configuration" | "deadline"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.emulator.card import Card, CardProfile, CardState
+from harness.emulator.clock import LabClock
+from harness.emulator.host import EmulatedHost
+from harness.errors import ConfigurationError, DeadlineError, HarnessError
+
+_POLL_SECONDS = 0.002  # of real time: a card tells when its phase is held only when asked
+
+
+class Control:
+    """Carries out the requests of a lab's bench on ``hosts``. ``stop`` ends the lab."""
+
+    def __init__(self, hosts: Mapping[str, EmulatedHost], clock: LabClock, stop: Callable[[], None]) -> None:
+        self._hosts = hosts
+        self._clock = clock
+        self._stop = stop
+        self._operations: dict[str, Callable[..., Any]] = {
+            "fit": self._fit,
+            "power": self._power,
+            "hold": lambda card, phase: self._card(card).hold(phase),
+            "release": lambda card: self._card(card).release(),
+            "held": lambda card: self._card(card).held(),
+            "wait-held": self._wait_held,
+            "condition": self._condition,
+            "moves-to": self._moves_to,
+            "lab-time": clock.now,
+            "oracle": self._oracle,
+            "stop": stop,
+        }
+
+    def serve(self, path: Path) -> None:
+        """Listen at ``path``, in threads of their own."""
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(str(path))
+        path.chmod(0o600)
+        server.listen()
+
+        def accept() -> None:
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(
+                    target=self._converse, args=(connection,), name="control", daemon=True
+                ).start()
+
+        threading.Thread(target=accept, name="control-accept", daemon=True).start()
+
+    def answer(self, line: str) -> dict[str, Any]:
+        """Carry out one request and return what goes back."""
+        try:
+            request = json.loads(line)
+            operation = self._operations.get(request.pop("op", ""))
+            if operation is None:
+                raise ConfigurationError("There is no such request to an emulated lab.")
+            return {"result": operation(**request)}
+        except HarnessError as error:
+            kind = "deadline" if isinstance(error, DeadlineError) else "configuration"
+            return {"error": error.message, "hint": error.hint, "kind": kind}
+        except (ValueError, TypeError, AttributeError) as error:
+            return {
+                "error": f"The request to the emulated lab is malformed: {error}",
+                "hint": "",
+                "kind": "bug",
+            }
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rw", encoding="utf-8") as stream:
+            for line in stream:
+                stream.write(json.dumps(self.answer(line)) + "\n")
+                stream.flush()
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def _host(self, name: str) -> EmulatedHost:
+        try:
+            return self._hosts[name]
+        except KeyError:
+            raise ConfigurationError(
+                f"The emulated lab has no host {name!r}.", hint=f"Known: {', '.join(self._hosts)}."
+            ) from None
+
+    def _card(self, name: str) -> Card:
+        host, _, card = name.partition("/")
+        try:
+            return self._host(host).card(card)
+        except KeyError:
+            known = [f"{h.name}/{c}" for h in self._hosts.values() for c in h.trees]
+            raise ConfigurationError(
+                f"The emulated lab has no card {name!r}.", hint=f"Known: {', '.join(known) or 'none'}."
+            ) from None
+
+    def _fit(self, card: str, state: dict[str, Any], profile: dict[str, Any] | None = None) -> None:
+        wanted = CardProfile.from_mapping(profile) if profile is not None else None
+        self._card(card).fit(CardState.from_json(state), wanted)
+
+    def _power(self, host: str, how: str) -> None:
+        acts: dict[str, tuple[Callable[[], None], ...]] = {
+            "off": (self._host(host).power_off,),
+            "on": (self._host(host).power_on,),
+            "cycle": (self._host(host).power_off, self._host(host).power_on),
+            "reboot": (self._host(host).reboot,),
+        }
+        if how not in acts:
+            raise ConfigurationError(
+                f"A host's power cannot be switched {how!r}.", hint=f"Known: {', '.join(acts)}."
+            )
+        for act in acts[how]:
+            act()
+
+    def _wait_held(self, card: str, phase: str, seconds: float) -> None:
+        found = self._card(card)
+        deadline = time.monotonic() + seconds
+        while found.held() != phase:
+            if time.monotonic() > deadline:
+                raise DeadlineError(
+                    f"The card {card} did not come to the phase {phase!r} within {seconds:g} s; "
+                    f"its update is {found.upload.status()!r}, held is {found.held()!r}."
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _condition(self, subject: str, name: str, on: bool) -> None:
+        if "/" in subject:
+            self._card(subject).condition(name, on)
+        else:
+            self._host(subject).condition(name, on)
+
+    def _moves_to(self, card: str, address: str | None) -> None:
+        self._card(card).moves_to = address
+
+    def _oracle(self, card: str) -> dict[str, Any]:
+        """What is inside the card: for the harness's own tests alone (design, rule 3)."""
+        found = self._card(card)
+        return {
+            **found.state.to_json(),
+            "running_page": found.running_page,
+            "present": found.address is not None,
+            "powered": found.powered,
+            "update_status": found.upload.status(),
+        }

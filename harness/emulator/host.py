@@ -1,0 +1,252 @@
+"""One emulated host: its files, processes, kernel log and services, its power, and the cards in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardStore
+from harness.emulator.clock import LabClock
+from harness.emulator.process import Locks, Process, ProcessTable
+from harness.emulator.programs.base import Executable, Streams
+from harness.emulator.programs.registry import PROGRAMS
+from harness.emulator.shell import Shell
+from harness.emulator.sysfs_d import DRIVER, CardTree, Numbers
+from harness.emulator.vfs import Attribute, Device, Directory, Link, Vfs
+from harness.errors import ConfigurationError
+from harness.images.payload import PayloadTable
+
+KERNEL_RELEASE = "6.18.0-1-amd64"  # the kernel whose StarlingX patches offer control/image_load (4.5)
+#: Circumstances that a test can bring about on a host, besides ``missing-TOOL``.
+CONDITIONS = {
+    "no-image-load": "a mainline kernel: no control/image_load, so that rsu cannot work",
+    "sysfs-unreadable": "every read of a card's attribute fails with EIO",
+}
+_LOG_LINES = 4096
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class KernelLog:
+    """The ring buffer that ``dmesg`` shows: seconds since boot and text."""
+
+    def __init__(self, uptime: Callable[[], float]) -> None:
+        self._uptime = uptime
+        self._entries: deque[tuple[float, str]] = deque(maxlen=_LOG_LINES)
+
+    def add(self, text: str) -> None:
+        """Append one line."""
+        self._entries.append((self._uptime(), text))
+
+    def entries(self) -> list[tuple[float, str]]:
+        """Return what is there, oldest first."""
+        return list(self._entries)
+
+    def clear(self) -> None:
+        """Forget everything, as ``dmesg -c`` and a reboot do."""
+        self._entries.clear()
+
+
+@dataclass(eq=False)
+class EmulatedHost:
+    """A machine of the lab. Its SSH face is :mod:`harness.emulator.ssh_server`."""
+
+    name: str
+    clock: LabClock
+    hostname: str = "controller-0"
+    kernel_release: str = KERNEL_RELEASE
+    services: dict[str, bool] = field(default_factory=lambda: {"hostw": True, "sshd": True, "pmon": True})
+    powered: bool = False
+    booted: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.vfs = Vfs(self.clock.now)
+        self.processes = ProcessTable(self.clock)
+        self.locks = Locks()
+        self.kernel_log = KernelLog(self.uptime)
+        #: Called when sessions must end (power loss, reboot), and after each boot.
+        self.on_down: list[Callable[[], None]] = []
+        self.on_up: list[Callable[[], None]] = []
+        self._power_lock = threading.RLock()
+        self.tree_lock = threading.RLock()
+        self.numbers = Numbers()
+        self.trees: dict[str, CardTree] = {}
+        self.conditions: set[str] = set()
+        self._build()
+
+    def uptime(self) -> float:
+        """Return the lab seconds since boot."""
+        return self.clock.now() - self.booted
+
+    # -- cards ----------------------------------------------------------------------------------
+
+    def add_card(
+        self,
+        spec: CardSpec,
+        state: CardState,
+        profile: CardProfile,
+        store: CardStore | None = None,
+        payloads: PayloadTable | None = None,
+    ) -> Card:
+        """Fit a card into this host."""
+        card = Card(
+            spec, state, profile, self.clock, lambda line: self._driver_log(spec.name, line), store, payloads
+        )
+        tree = self.trees[spec.name] = CardTree(self, card)
+        card.on_change(tree.refresh)
+        tree.refresh()
+        return card
+
+    def card(self, name: str) -> Card:
+        """Return the card ``name``. :raises KeyError: there is none."""
+        return self.trees[name].card
+
+    def _driver_log(self, name: str, line: str) -> None:
+        tree = self.trees.get(name)
+        device = tree.device_name if tree else "n3000bmc-sec-update"
+        self.kernel_log.add(f"{DRIVER} {device}: {line}")
+
+    # -- conditions -----------------------------------------------------------------------------
+
+    @property
+    def image_load(self) -> bool:
+        """Whether this kernel has the ``control`` directory; mainline has none (4.1)."""
+        return "no-image-load" not in self.conditions
+
+    def condition(self, name: str, on: bool) -> None:
+        """Bring about a circumstance of :data:`CONDITIONS`, or end it.
+
+        :raises ConfigurationError: there is no such circumstance.
+        """
+        tool = name.removeprefix("missing-")
+        if name not in CONDITIONS and (tool == name or tool not in PROGRAMS):
+            raise ConfigurationError(
+                f"An emulated host has no condition {name!r}.",
+                hint=f"Conditions: {', '.join(CONDITIONS)}, missing-TOOL (such as missing-fpgasupdate).",
+            )
+        (self.conditions.add if on else self.conditions.discard)(name)
+        if tool != name:
+            if on:
+                self.vfs.remove_tree(f"/usr/bin/{tool}")
+            else:
+                self.vfs.place(f"/usr/bin/{tool}", Executable(tool, PROGRAMS[tool]))
+        for tree in self.trees.values():
+            tree.refresh()
+
+    def check_readable(self, path: str) -> None:
+        """:raises OSError: the attribute at ``path`` cannot be read just now."""
+        if "sysfs-unreadable" in self.conditions:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    # -- power ----------------------------------------------------------------------------------
+
+    def power_on(self) -> None:
+        """Give power to host and cards, and boot; nothing where it is on already."""
+        with self._power_lock:
+            if self.powered:
+                return
+            for tree in self.trees.values():
+                tree.card.power_on()
+            self._boot()
+
+    def power_off(self) -> None:
+        """Cut the power of host and cards: every process is gone at once."""
+        with self._power_lock:
+            if self.powered:
+                self._stop()
+                for tree in self.trees.values():
+                    tree.card.power_off()
+
+    def reboot(self) -> None:
+        """Restart with the cards under power: their drivers start anew, they go on."""
+        with self._power_lock:
+            if self.powered:
+                self._stop()
+                for tree in self.trees.values():
+                    tree.card.host_restarted()
+                self._boot()
+
+    def _boot(self) -> None:
+        self.powered = True
+        self.booted = self.clock.now()
+        self.kernel_log.clear()
+        self.kernel_log.add(f"Linux version {self.kernel_release} (emulated)")
+        boot_id = f"{uuid.uuid4()}\n".encode()
+        self.vfs.place("/proc/sys/kernel/random/boot_id", Attribute(lambda: boot_id), kernel=True)
+        for volatile in ("/run/lock", "/tmp"):
+            self.vfs.remove_tree(volatile)
+            self.vfs.place(volatile, Directory())
+        for called in self.on_up:
+            called()
+
+    def _stop(self) -> None:
+        self.powered = False
+        for called in self.on_down:
+            called()
+        for process in self.processes.all():
+            process.send(signal.SIGKILL)
+
+    # -- commands -------------------------------------------------------------------------------
+
+    def login_environment(self) -> dict[str, str]:
+        """Return what a login as root finds in its environment."""
+        return {
+            "HOME": "/root",
+            "LANG": "C.UTF-8",
+            "LOGNAME": "root",
+            "PATH": _PATH,
+            "PWD": "/root",
+            "SHELL": "/bin/bash",
+            "USER": "root",
+        }
+
+    def start_shell(self, streams: Streams, env: dict[str, str] | None = None) -> Shell:
+        """Return a login shell with a process of its own; :meth:`end` it."""
+        process = self.processes.start(["bash"])
+        return Shell(self, process, streams, self.login_environment() | (env or {}), cwd="/root")
+
+    def end(self, process: Process) -> None:
+        """``process`` is over."""
+        self.processes.end(process)
+
+    def run(self, command: str, streams: Streams, env: dict[str, str] | None = None) -> int:
+        """Run ``command`` as the login shell does with ``-c``; negative where a signal ended it."""
+        shell = self.start_shell(streams, env)
+        shell.process.argv = ["bash", "-c", command]
+        try:
+            return shell.main(command)
+        finally:
+            self.end(shell.process)
+
+    # -- building -------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        files = self.vfs
+        for path in ("/bin", "/sbin"):
+            files.place(path, Link(f"usr{path}"))
+        for directory in ("/usr/bin", "/usr/sbin", "/root", "/tmp", "/run/lock", "/var/lib", "/etc", "/opt"):
+            files.place(directory, Directory())
+        files.place("/var/lock", Link("/run/lock"))
+        files.place("/dev/null", Device())
+        for name, main in PROGRAMS.items():
+            files.place(f"/usr/bin/{name}", Executable(name, main))
+        files.write("/etc/hostname", f"{self.hostname}\n".encode())
+        files.write("/etc/os-release", b'NAME="Debian GNU/Linux"\nID=debian\n')
+        proc = {
+            "uptime": lambda: f"{self.uptime():.2f} {self.uptime():.2f}\n",
+            "version": lambda: f"Linux version {self.kernel_release} (emulated)\n",
+            "sys/kernel/osrelease": lambda: f"{self.kernel_release}\n",
+            "sys/kernel/hostname": lambda: f"{self.hostname}\n",
+        }
+        for path, show in proc.items():
+            files.place(f"/proc/{path}", Attribute(_text(show)), kernel=True)
+        files.place("/sys/bus/pci/devices", Directory(kernel=True), kernel=True)
+
+
+def _text(show: Callable[[], str]) -> Callable[[], bytes]:
+    return lambda: show().encode()

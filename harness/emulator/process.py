@@ -1,0 +1,250 @@
+"""The processes of an emulated host: ids, signals, file locks, and the streams between them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from harness.emulator.clock import Alarm, LabClock
+from harness.emulator.vfs import Node
+
+_PIPE_CAPACITY = 65536  # of a Linux pipe
+_FIRST_PID = 1201
+
+
+class Signalled(Exception):
+    """Raised inside a program at the point where a signal reached it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Out(Protocol):
+    """Where a program writes."""
+
+    def write(self, data: bytes) -> None:
+        """Take ``data``. :raises BrokenPipeError: nobody reads any more."""
+        ...
+
+    def flush(self) -> None:
+        """Hand on what was taken so far."""
+        ...
+
+    def isatty(self) -> bool:
+        """Return whether a terminal reads it."""
+        ...
+
+
+class In(Protocol):
+    """Where a program reads from."""
+
+    def read(self, length: int = -1) -> bytes:
+        """Return up to ``length`` bytes (all up to the end where negative); empty at the end."""
+        ...
+
+
+class Buffer:
+    """An output that is kept in memory."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Keep ``data``."""
+        self.data += data
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        """A buffer is no terminal."""
+        return False
+
+
+class Bytes:
+    """An input whose content is known beforehand."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data = data
+        self._at = 0
+
+    def read(self, length: int = -1) -> bytes:
+        """Return the next bytes."""
+        end = len(self._data) if length < 0 else self._at + length
+        piece = self._data[self._at : end]
+        self._at += len(piece)
+        return piece
+
+
+class Pipe:
+    """A pipe between two commands, with the capacity of a real one."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._changed = threading.Condition()
+        self._written = False
+        self._abandoned = False
+
+    def write(self, data: bytes) -> None:
+        """Append ``data``; waits while the pipe is full. :raises BrokenPipeError: the reader is gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._abandoned or len(self._data) < _PIPE_CAPACITY)
+            if self._abandoned:
+                raise BrokenPipeError
+            self._data += data
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        """A pipe is no terminal."""
+        return False
+
+    def read(self, length: int = -1) -> bytes:
+        """Return what is there, waiting for some; all up to the end where ``length`` is negative."""
+        with self._changed:
+            if length < 0:
+                collected = bytearray()
+                while piece := self._next(_PIPE_CAPACITY):
+                    collected += piece
+                return bytes(collected)
+            return self._next(length)
+
+    def _next(self, length: int) -> bytes:
+        self._changed.wait_for(lambda: self._data or self._written)
+        piece = bytes(self._data[:length])
+        del self._data[:length]
+        self._changed.notify_all()
+        return piece
+
+    def close_write(self) -> None:
+        """The writer is done: the reader meets the end."""
+        with self._changed:
+            self._written = True
+            self._changed.notify_all()
+
+    def close_read(self) -> None:
+        """The reader is gone: the writer meets a broken pipe."""
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify_all()
+
+
+def lines(source: In) -> Iterator[bytes]:
+    """Yield the lines of ``source`` with their newlines, as they arrive."""
+    pending = b""
+    while piece := source.read(4096):
+        *complete, pending = (pending + piece).split(b"\n")
+        yield from (line + b"\n" for line in complete)
+    if pending:
+        yield pending
+
+
+class Process:
+    """One process. A program looks for signals where it waits, and dies or handles them there."""
+
+    def __init__(self, pid: int, parent: int, argv: list[str], clock: LabClock) -> None:
+        self.pid = pid
+        self.parent = parent
+        self.argv = argv
+        self.started = clock.now()
+        self.on_exit: list[Callable[[], None]] = []
+        self._clock = clock
+        self._alarm = Alarm()
+        self._pending: deque[int] = deque()
+
+    def send(self, number: int) -> None:
+        """Deliver signal ``number``; wakes the process where it waits."""
+        self._pending.append(number)
+        self._clock.ring(self._alarm)
+
+    def check(self) -> None:
+        """:raises Signalled: a signal arrived since the last call."""
+        if self._pending:
+            number = self._pending.popleft()
+            self._alarm = Alarm()
+            if self._pending:
+                self._clock.ring(self._alarm)
+            raise Signalled(number)
+
+    def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` of lab time pass. :raises Signalled: a signal cut it short."""
+        self._clock.sleep(seconds, self._alarm)
+        self.check()
+
+
+class Locks:
+    """The ``flock`` locks of one host: shared or exclusive, held by processes, gone with them."""
+
+    def __init__(self) -> None:
+        self._holders: dict[Node, dict[Process, bool]] = {}
+        self._lock = threading.Lock()
+
+    def acquire(self, node: Node, process: Process, *, exclusive: bool) -> bool:
+        """Try to take the lock on the file ``node`` for ``process``; return whether it was had."""
+        with self._lock:
+            holders = self._holders.setdefault(node, {})
+            others = [held for holder, held in holders.items() if holder is not process]
+            if any(others) or (exclusive and others):
+                return False
+            if process not in holders:
+                process.on_exit.append(lambda: self.release(node, process))
+            holders[process] = exclusive
+            return True
+
+    def release(self, node: Node, process: Process) -> None:
+        """Give up what ``process`` holds on ``node``; nothing where it holds none."""
+        with self._lock:
+            holders = self._holders.get(node, {})
+            holders.pop(process, None)
+            if not holders:
+                self._holders.pop(node, None)
+
+
+class ProcessTable:
+    """The processes that run on one host now."""
+
+    def __init__(self, clock: LabClock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = _FIRST_PID
+        self._running: dict[int, Process] = {}
+
+    def start(self, argv: list[str], parent: int = 1) -> Process:
+        """Return a new process for ``argv``."""
+        with self._lock:
+            process = Process(self._next, parent, argv, self._clock)
+            self._running[process.pid] = process
+            self._next += 1
+        return process
+
+    def end(self, process: Process) -> None:
+        """``process`` is over: its locks go, its id is free."""
+        with self._lock:
+            self._running.pop(process.pid, None)
+        while process.on_exit:
+            process.on_exit.pop()()
+
+    def find(self, pid: int) -> Process | None:
+        """Return the running process ``pid``."""
+        with self._lock:
+            return self._running.get(pid)
+
+    def all(self) -> list[Process]:
+        """Return every running process, by id."""
+        with self._lock:
+            return [self._running[pid] for pid in sorted(self._running)]
+
+    def foreground(self, leader: Process) -> list[Process]:
+        """Return what runs below ``leader``; ``leader`` itself where nothing does."""
+        everyone = self.all()
+        family = {leader.pid}
+        for process in everyone:  # children have higher ids than their parents
+            if process.parent in family:
+                family.add(process.pid)
+        return [process for process in everyone if process.pid in family - {leader.pid}] or [leader]

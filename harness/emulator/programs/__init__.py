@@ -1,0 +1,1 @@
+"""The programs of an emulated host, one module for each family."""

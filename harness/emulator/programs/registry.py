@@ -1,0 +1,15 @@
+"""Every program of an emulated host, by the name that it is installed under."""
+
+from __future__ import annotations
+
+from harness.emulator.programs import files, flock, grep, lspci, system, text
+from harness.emulator.programs.base import Main
+
+PROGRAMS: dict[str, Main] = {
+    **text.PROGRAMS,
+    **grep.PROGRAMS,
+    **files.PROGRAMS,
+    **system.PROGRAMS,
+    **flock.PROGRAMS,
+    **lspci.PROGRAMS,
+}

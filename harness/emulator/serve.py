@@ -1,0 +1,142 @@
+"""The process of an emulated lab: a specification on standard input, hosts on loopback ports.
+
+The first line of standard input is the specification, a JSON object; the first line of standard output
+says where everything is. After that, the end of standard input is the end of the lab, so that it cannot
+outlive whoever started it, however that one dies. A ``detached`` lab lives until it is told to stop.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from harness.emulator.card import CardProfile, CardSpec, CardState, CardStore
+from harness.emulator.clock import LabClock
+from harness.emulator.control import Control
+from harness.emulator.host import EmulatedHost
+from harness.emulator.ssh_server import LOOPBACK, USER, Listener, SshFace, new_key
+from harness.errors import HarnessError
+from harness.images.payload import PayloadTable, load_payload_table
+
+CONTROL_NAME = "control"
+KEY_NAME = "client_key"
+KNOWN_HOSTS_NAME = "known_hosts"
+
+
+def main() -> None:
+    """Run the lab that standard input specifies until it is over."""
+    line = sys.stdin.readline()
+    if not line:
+        return
+    spec = json.loads(line)
+    runtime = Path(spec["runtime"])
+    lock = _hold_pid_file(Path(spec["pid_file"])) if spec.get("pid_file") else None
+    try:
+        ready = LabProcess(spec, runtime).start()
+    except HarnessError as error:
+        print(json.dumps({"error": error.message, "hint": error.hint}), flush=True)
+        _leave(runtime, 1)
+    signal.signal(signal.SIGTERM, lambda number, frame: _leave(runtime, 0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which still wants answers
+    print(json.dumps(ready), flush=True)
+    if spec.get("detached"):
+        threading.Event().wait()
+    while sys.stdin.readline():
+        pass
+    del lock
+    _leave(runtime, 0)
+
+
+def _leave(runtime: Path, status: int) -> None:
+    """End at once. Every card's state is on disk already; threads have nothing to clean up."""
+    shutil.rmtree(runtime, ignore_errors=True)
+    os._exit(status)
+
+
+def _hold_pid_file(path: Path) -> int:
+    """Write our id to ``path`` and lock it for as long as we live: that, not the id, says that we do."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+class LabProcess:
+    """Builds the hosts and cards of a specification and opens their doors."""
+
+    def __init__(self, spec: dict[str, Any], runtime: Path) -> None:
+        self._spec = spec
+        self._runtime = runtime
+        self._clock = LabClock(scale=spec.get("scale"), start=spec.get("start", time.time()))
+        self._state = Path(spec["state"]) if spec.get("state") else None
+        self._hosts: dict[str, EmulatedHost] = {}
+
+    def start(self) -> dict[str, Any]:
+        """Start everything; return what the first line of output says.
+
+        :raises HarnessError: the specification or a stored state is wrong.
+        """
+        user_key = new_key()
+        key_file = self._runtime / KEY_NAME
+        user_key.write_private_key_file(str(key_file))
+        table = self._spec.get("payloads")
+        payloads = load_payload_table(table) if table else None
+        listener = Listener()
+        found: dict[str, Any] = {}
+        known_hosts = []
+        for entry in self._spec["hosts"]:
+            host = self._host(entry, payloads)
+            face = SshFace(host, self._host_key(host.name), user_key)
+            host.power_on()
+            listener.add(face)
+            known_hosts.append(f"[{LOOPBACK}]:{face.port} {face.key.get_name()} {face.key.get_base64()}\n")
+            found[host.name] = {"address": LOOPBACK, "port": face.port, "user": USER}
+        known_hosts_file = self._runtime / KNOWN_HOSTS_NAME
+        known_hosts_file.write_text("".join(known_hosts))
+        control = self._runtime / CONTROL_NAME
+        Control(self._hosts, self._clock, lambda: _leave(self._runtime, 0)).serve(control)
+        return {
+            "pid": os.getpid(),
+            "control": str(control),
+            "key_file": str(key_file),
+            "known_hosts": str(known_hosts_file),
+            "hosts": found,
+        }
+
+    def _host(self, entry: dict[str, Any], payloads: PayloadTable | None) -> EmulatedHost:
+        host = EmulatedHost(entry["name"], self._clock, hostname=entry["hostname"])
+        self._hosts[host.name] = host
+        for card in entry["cards"]:
+            spec = CardSpec(card["name"], card["mac"], tuple(card["addresses"]))
+            profile = CardProfile.from_mapping(card.get("profile", {}))
+            store = CardStore(self._state / "cards" / host.name / spec.name) if self._state else None
+            kept = store.load() if store else None
+            host.add_card(spec, kept or CardState.from_json(card.get("state", {})), profile, store, payloads)
+        return host
+
+    def _host_key(self, name: str) -> paramiko.PKey:
+        """Return the host's key: the same one each time the lab keeps state."""
+        if self._state is None:
+            return new_key()
+        path = self._state / "host_keys" / name
+        if path.exists():
+            return paramiko.ECDSAKey.from_private_key_file(str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = new_key()
+        key.write_private_key_file(str(path))
+        return key
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,485 @@
+"""The shell of an emulated host: expands words, redirects, joins and runs the host's programs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.emulator import vfs
+from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled
+from harness.emulator.programs.base import Executable, Invocation, Main, ProgramExit, Streams
+from harness.emulator.shell_builtins import BUILTINS, SPECIAL, LoopControl, ShellExit
+from harness.emulator.shell_expansion import Expander
+from harness.emulator.shell_files import FileIn, FileOut, Messages, RedirectionError
+from harness.emulator.shell_syntax import (
+    Chain,
+    Command,
+    For,
+    Group,
+    If,
+    Pipeline,
+    Redirect,
+    Script,
+    ShellSyntaxError,
+    Simple,
+    Substitution,
+    While,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from harness.emulator.host import EmulatedHost
+
+NOT_FOUND, NOT_EXECUTABLE, SYNTAX_ERROR, SIGNAL_BASE = 127, 126, 2, 128
+
+
+class Shell:
+    """One running shell.
+
+    ``name`` is what it was called as: ``bash`` (the login shell) and ``sh`` (dash) differ in the wording
+    of their messages only. A negative status means that a signal ended a program.
+    """
+
+    def __init__(
+        self,
+        host: EmulatedHost,
+        process: Process,
+        streams: Streams,
+        env: dict[str, str],
+        *,
+        name: str = "bash",
+        cwd: str = "/",
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        self.host = host
+        self.process = process
+        self.shell_pid = process.pid
+        self.streams = streams
+        self.variables = dict(env)
+        self.exported = set(env)
+        self.name = name
+        self.cwd = cwd
+        self.arguments = list(arguments)
+        self.status = 0
+        self.jobs: list[threading.Thread] = []
+        self.last_job = 0
+        self.messages = Messages(name)
+        self.expander = Expander(self)
+
+    # -- entry points ---------------------------------------------------------------------------
+
+    def main(self, text: str) -> int:
+        """Run ``text`` as ``-c`` does and return the status; negative where a signal ended the shell."""
+        try:
+            script = parse(text)
+        except ShellSyntaxError as problem:
+            self.streams.stderr.write(self.messages.syntax(str(problem)).encode())
+            return SYNTAX_ERROR
+        try:
+            last = _only_command(script)
+            if last is not None:  # real shells replace themselves with their last program
+                self.status = self._simple(last, replace_shell=True)
+                self.process.check()
+                return self.status
+            self.script(script)
+        except ShellExit as leave:
+            return leave.status
+        except Signalled as death:
+            return -death.number
+        except LoopControl:
+            pass
+        return self.status
+
+    def source(self, text: str) -> int:
+        """Run ``text`` in this shell (``.``, ``eval``). :raises ShellExit: it said ``exit``."""
+        try:
+            self.script(parse(text))
+        except ShellSyntaxError as problem:
+            self.streams.stderr.write(self.messages.syntax(str(problem)).encode())
+            self.status = SYNTAX_ERROR
+        return self.status
+
+    def capture(self, script: Script) -> bytes:
+        """Return what ``script`` writes to standard output, run in a subshell."""
+        buffer = Buffer()
+        inner = self._subshell(replace(self.streams, stdout=buffer))
+        self.status = inner.run_contained(script)
+        return bytes(buffer.data)
+
+    def run_contained(self, script: Script) -> int:
+        """Run ``script`` so that its ``exit`` ends with it."""
+        try:
+            self.script(script)
+        except ShellExit as leave:
+            return leave.status if leave.status >= 0 else SIGNAL_BASE - leave.status
+        except LoopControl:
+            pass
+        return self.status
+
+    def environment(self) -> dict[str, str]:
+        """Return what a program started now finds in its environment."""
+        return {key: self.variables[key] for key in self.exported if key in self.variables}
+
+    def absolute(self, path: str) -> str:
+        """Return ``path`` as an absolute one."""
+        return path if path.startswith("/") else f"{self.cwd.rstrip('/')}/{path}"
+
+    def complain(self, text: str) -> None:
+        """Write ``text`` to standard error."""
+        self.streams.stderr.write(text.encode("utf-8", "surrogateescape"))
+
+    # -- structure ------------------------------------------------------------------------------
+
+    def script(self, script: Script) -> None:
+        """Run ``script``; the status is that of its last pipeline."""
+        for chain in script:
+            if chain.background:
+                self._background(chain)
+            else:
+                self._chain(chain)
+
+    def _chain(self, chain: Chain) -> None:
+        for operator, pipeline in chain.links:
+            if (operator == "&&" and self.status != 0) or (operator == "||" and self.status == 0):
+                continue
+            self.status = self._pipeline(pipeline)
+            if pipeline.negated:
+                self.status = int(self.status == 0)
+            self.process.check()
+
+    def _background(self, chain: Chain) -> None:
+        inner = self._subshell(replace(self.streams, stdin=Bytes()))
+        inner.process = self.host.processes.start([self.name], self.process.pid)
+        self.last_job = inner.process.pid
+
+        def run() -> None:
+            try:
+                inner.run_contained((replace(chain, background=False),))
+            except BrokenPipeError:
+                pass
+            finally:
+                self.host.processes.end(inner.process)
+
+        thread = threading.Thread(target=run, name="shell-job", daemon=True)
+        self.jobs.append(thread)
+        thread.start()
+        self.status = 0
+
+    def _pipeline(self, pipeline: Pipeline) -> int:
+        *earlier, last = pipeline.commands
+        stdin = self.streams.stdin
+        threads = []
+        pipe: Pipe | None = None
+        for command in earlier:
+            pipe = Pipe()
+            stage = self._subshell(replace(self.streams, stdin=stdin, stdout=pipe))
+            threads.append(threading.Thread(target=_stage, args=(stage, command, pipe, stdin), daemon=True))
+            stdin = pipe
+        for thread in threads:
+            thread.start()
+        if pipe is None:
+            return self._command(last)
+        final = self._subshell(replace(self.streams, stdin=stdin))
+        try:
+            status = final.run_contained((Chain((("", Pipeline((last,))),)),))
+        finally:
+            pipe.close_read()
+        for thread in threads:
+            thread.join()
+        return status
+
+    def _command(self, command: Command) -> int:
+        if isinstance(command, Simple):
+            status = self._simple(command)
+            return status if status >= 0 else SIGNAL_BASE - status
+        if isinstance(command, Group):
+            return self._group(command)
+        if isinstance(command, If):
+            for condition, body in command.branches:
+                self.script(condition)
+                if self.status == 0:
+                    return self._body(body)
+            return self._body(command.otherwise)
+        if isinstance(command, For):
+            values = [field for word in command.words for field in self.expander.fields(word)]
+            return self._loop(command.body, iter(values), command.name)
+        assert isinstance(command, While)
+        return self._loop(command.body, self._while(command), None)
+
+    def _body(self, script: Script) -> int:
+        self.status = 0
+        self.script(script)
+        return self.status
+
+    def _while(self, command: While) -> Iterator[str]:
+        while True:
+            self.process.check()
+            self.script(command.condition)
+            if (self.status == 0) is not command.wanted:
+                return
+            yield ""
+
+    def _loop(self, body: Script, values: Iterator[str], name: str | None) -> int:
+        status = 0
+        for value in values:
+            if name is not None:
+                self.variables[name] = value
+            try:
+                status = self._body(body)
+            except LoopControl as control:
+                status = 0
+                if control.levels > 1:
+                    raise LoopControl(control.word, control.levels - 1) from None
+                if control.word == "break":
+                    break
+        return status
+
+    def _group(self, group: Group) -> int:
+        try:
+            with self._redirected(group.redirects) as streams:
+                if group.subshell:
+                    return self._subshell(streams).run_contained(group.script)
+                outer, self.streams = self.streams, streams
+                try:
+                    return self._body(group.script)
+                finally:
+                    self.streams = outer
+        except RedirectionError as problem:
+            self.complain(problem.text)
+            return problem.status
+
+    def _subshell(self, streams: Streams) -> Shell:
+        inner = Shell(
+            self.host,
+            self.process,
+            streams,
+            {},
+            name=self.name,
+            cwd=self.cwd,
+            arguments=tuple(self.arguments),
+        )
+        inner.variables = dict(self.variables)
+        inner.exported = set(self.exported)
+        inner.shell_pid = self.shell_pid
+        inner.status = self.status
+        inner.last_job = self.last_job
+        return inner
+
+    @contextmanager
+    def _redirected(self, redirects: tuple[Redirect, ...]) -> Iterator[Streams]:
+        """Yield the streams behind ``redirects``. :raises RedirectionError: one cannot be had."""
+        slots: list[object] = [self.streams.stdin, self.streams.stdout, self.streams.stderr]
+        for redirect in redirects:
+            target = self.expander.single(redirect.target)
+            if redirect.operator in (">&", "<&"):
+                if not target.isdigit() or int(target) > 2:
+                    raise self.messages.bad_descriptor(target)
+                slots[redirect.fd] = slots[int(target)]
+                continue
+            path = self.absolute(target)
+            try:
+                if redirect.operator == "<":
+                    slots[redirect.fd] = FileIn(self.host.vfs.open(path))
+                else:
+                    append = redirect.operator == ">>"
+                    handle = self.host.vfs.open(
+                        path, read=False, write=True, create=True, truncate=not append, append=append
+                    )
+                    slots[redirect.fd] = FileOut(handle)
+            except OSError as error:
+                raise self.messages.cannot_open(target, error, redirect.operator == "<") from None
+        yield Streams(*slots)  # type: ignore[arg-type]
+
+    # -- simple commands ------------------------------------------------------------------------
+
+    def _simple(self, command: Simple, *, replace_shell: bool = False) -> int:
+        words = [field for word in command.words for field in self.expander.fields(word)]
+        assigned = {name: self.expander.single(word) for name, word in command.assignments}
+        if not words:
+            self.variables.update(assigned)
+        special = not words or words[0] in SPECIAL
+        try:
+            with self._redirected(command.redirects) as streams:
+                if not words:
+                    return self.status if command.assignments and _substitutes(command) else 0
+                if words[0] == "exec":
+                    return self._exec(words[1:], assigned, streams)
+                if words[0] in BUILTINS:
+                    return self._builtin(words, assigned, streams, special)
+                return self.run_program(words, streams, assigned, replace_shell=replace_shell)
+        except RedirectionError as problem:
+            self.complain(problem.text)
+            if special and words and self.name == "sh":
+                raise ShellExit(problem.status) from None
+            return problem.status
+
+    def _builtin(self, words: list[str], assigned: dict[str, str], streams: Streams, special: bool) -> int:
+        outer_streams, outer_variables = self.streams, dict(self.variables)
+        self.streams = streams
+        self.variables.update(assigned)
+        try:
+            status = BUILTINS[words[0]](self, words)
+            streams.stdout.flush()
+            return status
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.streams = outer_streams
+            self.complain(self.messages.write_error(words[0], error))
+            return 1
+        finally:
+            self.streams = outer_streams
+            if assigned and not special:
+                self.variables = outer_variables
+
+    def _exec(self, words: list[str], assigned: dict[str, str], streams: Streams) -> int:
+        if not words:
+            self.streams = streams
+            return 0
+        raise ShellExit(self.run_program(words, streams, assigned, replace_shell=True))
+
+    def run_program(
+        self,
+        words: list[str],
+        streams: Streams,
+        assigned: dict[str, str] | None = None,
+        *,
+        replace_shell: bool = False,
+        report_missing: bool = True,
+    ) -> int:
+        """Run the program ``words`` and return its status; negative where a signal ended it.
+
+        ``replace_shell``: it takes over this shell's process id, as ``exec`` has it.
+
+        :raises ProgramNotFound: there is none, and that is not to be reported here.
+        """
+        try:
+            main = self.find_program(words[0])
+        except ProgramNotFound as problem:
+            if not report_missing:
+                raise
+            streams.stderr.write(problem.text.encode())
+            return problem.status
+        env = self.environment() | (assigned or {})
+        process = self.process if replace_shell else self.host.processes.start(words, self.process.pid)
+        process.argv = words
+        invocation = Invocation(self.host, process, words, env, self.cwd, streams)
+        try:
+            return call(main, invocation)
+        finally:
+            if not replace_shell:
+                self.host.processes.end(process)
+
+    def locate(self, name: str) -> str | None:
+        """Return the path of program ``name``, searched along ``PATH`` where it holds no slash."""
+        if "/" in name:
+            return self.absolute(name) if self.host.vfs.exists(self.absolute(name)) else None
+        for place in self.variables.get("PATH", "").split(":"):
+            path = f"{place}/{name}"
+            if place and self.host.vfs.exists(path):
+                node = self.host.vfs.node(path)
+                if node.mode & 0o111 and isinstance(node, vfs.Regular):
+                    return path
+        return None
+
+    def find_program(self, name: str) -> Main:
+        """Return the entry point of program ``name``. :raises ProgramNotFound: there is none."""
+        path = self.locate(name)
+        if path is None:
+            raise ProgramNotFound(self.messages.not_found(name), NOT_FOUND)
+        node = self.host.vfs.node(path)
+        if isinstance(node, Executable):
+            return node.main
+        if isinstance(node, vfs.Regular) and node.mode & 0o111:
+            return _script_main(bytes(node.data).decode("utf-8", "replace"))
+        is_directory = isinstance(node, vfs.Directory)
+        raise ProgramNotFound(self.messages.not_executable(name, is_directory), NOT_EXECUTABLE)
+
+
+class ProgramNotFound(Exception):
+    """A program cannot be started; ``text`` is what the shell says."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+
+
+def call(main: Main, invocation: Invocation) -> int:
+    """Run ``main``; return its status, or minus the number of the signal that ended it."""
+    try:
+        status = main(invocation)
+    except ProgramExit as leave:
+        status = leave.status
+    except Signalled as death:
+        return -death.number
+    except OSError as error:  # standard output cannot take more: what every program says of it
+        if isinstance(error, BrokenPipeError):
+            raise
+        invocation.complain(f"write error: {os.strerror(error.errno or 0)}")
+        return 1
+    invocation.streams.stdout.flush()
+    return status
+
+
+def _script_main(text: str) -> Main:
+    def main(invocation: Invocation) -> int:
+        return run_script(invocation, text, "sh", tuple(invocation.argv[1:]))
+
+    return main
+
+
+def _stage(shell: Shell, command: Command, output: Pipe, source: object) -> None:
+    """Run one stage of a pipeline, then let its neighbours know that it is over."""
+    try:
+        shell.run_contained((Chain((("", Pipeline((command,))),)),))
+    except BrokenPipeError:
+        pass
+    finally:
+        output.close_write()
+        if isinstance(source, Pipe):
+            source.close_read()
+
+
+def _only_command(script: Script) -> Simple | None:
+    """Return the one simple command that ``script`` consists of."""
+    if len(script) != 1 or script[0].background or len(script[0].links) != 1:
+        return None
+    pipeline = script[0].links[0][1]
+    if pipeline.negated or len(pipeline.commands) != 1 or not isinstance(pipeline.commands[0], Simple):
+        return None
+    return pipeline.commands[0]
+
+
+def _substitutes(command: Simple) -> bool:
+    return any(isinstance(part, Substitution) for _, word in command.assignments for part in word)
+
+
+def execute(invocation: Invocation, words: list[str], env: dict[str, str], *, replace_process: bool) -> int:
+    """Run the program ``words`` for another program, as ``env`` and ``flock`` do; return its status.
+
+    Where it does not replace the caller's process, death by a signal is 128 plus its number.
+
+    :raises ProgramNotFound: there is no such program.
+    """
+    shell = Shell(invocation.host, invocation.process, invocation.streams, env, cwd=invocation.cwd)
+    status = shell.run_program(words, invocation.streams, replace_shell=replace_process, report_missing=False)
+    return status if status >= 0 or replace_process else SIGNAL_BASE - status
+
+
+def run_script(invocation: Invocation, text: str, name: str, arguments: tuple[str, ...]) -> int:
+    """Run the script ``text`` in a shell of its own that takes the place of the calling program."""
+    shell = Shell(
+        invocation.host,
+        invocation.process,
+        invocation.streams,
+        invocation.env,
+        name=name,
+        cwd=invocation.cwd,
+        arguments=arguments,
+    )
+    return shell.main(text)

@@ -1,0 +1,93 @@
+"""Files as a command's streams, and what the shells say when something cannot be opened or run."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from harness.emulator.vfs import Handle
+
+
+class FileIn:
+    """An open file as standard input."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def read(self, length: int = -1) -> bytes:
+        """Return the next bytes."""
+        return self._handle.read(None if length < 0 else length)
+
+
+class FileOut:
+    """An open file as standard output or error; every write reaches it at once."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def write(self, data: bytes) -> None:
+        """Write ``data``."""
+        if data:
+            self._handle.write(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        """A file is no terminal."""
+        return False
+
+
+class RedirectionError(Exception):
+    """A file for a redirection cannot be had; ``text`` is what the shell says."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+
+
+class Messages:
+    """The wording of one shell: bash (login) or dash (``sh``)."""
+
+    def __init__(self, name: str) -> None:
+        self._dash = name != "bash"
+        self.prefix = f"{name}: 1: " if self._dash else f"{name}: line 1: "
+
+    def syntax(self, message: str) -> str:
+        """The text for a script that is none."""
+        return f"{self.prefix}{message}\n"
+
+    def not_found(self, name: str) -> str:
+        """No such program."""
+        if self._dash:
+            return f"{self.prefix}{name}: not found\n"
+        return f"{self.prefix}{name}: {'No such file or directory' if '/' in name else 'command not found'}\n"
+
+    def not_executable(self, name: str, is_directory: bool) -> str:
+        """There is such a file, but it cannot be run."""
+        text = "Is a directory" if is_directory and not self._dash else "Permission denied"
+        return f"{self.prefix}{name}: {text}\n"
+
+    def cannot_open(self, target: str, error: OSError, reading: bool) -> RedirectionError:
+        """A redirection's file cannot be opened."""
+        text = os.strerror(error.errno or 0)
+        if not self._dash:
+            return RedirectionError(f"{self.prefix}{target}: {text}\n", 1)
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            text = "No such file" if reading else "Directory nonexistent"
+        return RedirectionError(
+            f"{self.prefix}cannot {'open' if reading else 'create'} {target}: {text}\n", 2
+        )
+
+    def bad_descriptor(self, target: str) -> RedirectionError:
+        """A redirection names a descriptor that is not open."""
+        if self._dash:
+            return RedirectionError(f"{self.prefix}{target}: Bad file descriptor\n", 2)
+        return RedirectionError(f"{self.prefix}{target}: Bad file descriptor\n", 1)
+
+    def write_error(self, builtin: str, error: OSError) -> str:
+        """A builtin could not write; dash does not say why."""
+        if self._dash:
+            return f"{self.prefix}{builtin}: {builtin}: I/O error\n"
+        return f"{self.prefix}{builtin}: write error: {os.strerror(error.errno or 0)}\n"

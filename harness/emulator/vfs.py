@@ -1,0 +1,493 @@
+"""The one file system of an emulated host: files, links and kernel attributes that react when touched.
+
+Every face of the host (shell programs, SFTP) goes through :class:`Vfs`, and every failure is an
+``OSError`` with the errno that Linux gives; no face decides anything of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+_MAX_LINKS = 40  # what Linux allows before ELOOP
+_ATTRIBUTE_SIZE = 4096  # st_size of every sysfs attribute
+
+
+def error(number: int, path: str) -> OSError:
+    """Return the ``OSError`` of ``number`` for ``path``, with the text of the C library."""
+    return OSError(number, os.strerror(number), path)
+
+
+class Node:
+    """What a name in a directory stands for. ``mode`` holds the permission bits only."""
+
+    __slots__ = ("mode", "mtime")
+    kind = 0
+
+    def __init__(self, mode: int) -> None:
+        self.mode = mode
+        self.mtime = 0.0
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return 0
+
+
+class Directory(Node):
+    """A directory; a ``kernel`` one (sysfs, procfs) takes no new names from user space."""
+
+    __slots__ = ("children", "kernel")
+    kind = stat.S_IFDIR
+
+    def __init__(self, *, kernel: bool = False) -> None:
+        super().__init__(0o755)
+        self.children: dict[str, Node] = {}
+        self.kernel = kernel
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return 0 if self.kernel else 4096
+
+
+class Regular(Node):
+    """A plain file."""
+
+    __slots__ = ("data",)
+    kind = stat.S_IFREG
+
+    def __init__(self, data: bytes = b"", mode: int = 0o644) -> None:
+        super().__init__(mode)
+        self.data = bytearray(data)
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return len(self.data)
+
+
+class Link(Node):
+    """A symbolic link."""
+
+    __slots__ = ("target",)
+    kind = stat.S_IFLNK
+
+    def __init__(self, target: str) -> None:
+        super().__init__(0o777)
+        self.target = target
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return len(self.target)
+
+
+class Attribute(Node):
+    """A kernel attribute: ``show`` makes its text at each read, ``store`` takes what is written.
+
+    Either may raise ``OSError``; a missing one means that opening that way is refused (EACCES), which
+    the kernel does to root as well. ``store`` is given the bytes and the offset of one write.
+    """
+
+    __slots__ = ("show", "store")
+    kind = stat.S_IFREG
+
+    def __init__(
+        self,
+        show: Callable[[], bytes] | None = None,
+        store: Callable[[bytes, int], None] | None = None,
+    ) -> None:
+        super().__init__((0o444 if show else 0) | (0o200 if store else 0))
+        self.show = show
+        self.store = store
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return _ATTRIBUTE_SIZE
+
+
+class Device(Attribute):
+    """A character device; ``/dev/null`` by default."""
+
+    __slots__ = ()
+    kind = stat.S_IFCHR
+
+    def __init__(self) -> None:
+        super().__init__(lambda: b"", lambda data, offset: None)
+        self.mode = 0o666
+
+    @property
+    def size(self) -> int:
+        """What ``st_size`` says."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What ``stat`` says about a node."""
+
+    mode: int
+    size: int
+    mtime: float
+    inode: int
+
+
+class Handle:
+    """An open file. One attribute read is made when it is first read, as seq_file does."""
+
+    __slots__ = ("_append", "_offset", "_path", "_snapshot", "node")
+
+    def __init__(self, node: Regular | Attribute, path: str, *, append: bool = False) -> None:
+        self.node = node
+        self._path = path
+        self._append = append
+        self._offset = 0
+        self._snapshot: bytes | None = None
+
+    def pread(self, offset: int, length: int | None = None) -> bytes:
+        """Return up to ``length`` bytes from ``offset``; all that follow where it is None."""
+        content: bytes | bytearray
+        if isinstance(self.node, Attribute):
+            if self._snapshot is None or offset == 0:
+                assert self.node.show is not None
+                self._snapshot = self.node.show()
+            content = self._snapshot
+        else:
+            content = self.node.data
+        end = len(content) if length is None else offset + length
+        return bytes(memoryview(content)[offset:end])
+
+    def pwrite(self, offset: int, data: bytes) -> None:
+        """Write ``data`` at ``offset``; an attribute sees each write on its own."""
+        if isinstance(self.node, Attribute):
+            assert self.node.store is not None
+            self.node.store(data, offset)
+            return
+        content = self.node.data
+        if offset > len(content):
+            content.extend(bytes(offset - len(content)))
+        content[offset : offset + len(data)] = data
+
+    def read(self, length: int | None = None) -> bytes:
+        """Return the next bytes, empty at the end."""
+        data = self.pread(self._offset, length)
+        self._offset += len(data)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Write ``data`` at the current position (at the end where opened to append)."""
+        offset = self.node.size if self._append and isinstance(self.node, Regular) else self._offset
+        self.pwrite(offset, data)
+        self._offset = offset + len(data)
+
+
+class Vfs:
+    """A tree of nodes, addressed by absolute POSIX paths."""
+
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+        self.root = Directory()
+        self._now = now
+        self._lock = threading.RLock()
+
+    # -- resolving ------------------------------------------------------------------------------
+
+    def _walk(self, path: str, *, follow: bool) -> tuple[list[str], Node]:
+        """Return the canonical components of ``path`` and its node."""
+        pending = [part for part in path.split("/") if part][::-1]
+        trail: list[tuple[str, Node]] = []
+        links = 0
+        while pending:
+            part = pending.pop()
+            current = trail[-1][1] if trail else self.root
+            if not isinstance(current, Directory):
+                raise error(errno.ENOTDIR, path)
+            if part == ".":
+                continue
+            if part == "..":
+                if trail:
+                    trail.pop()
+                continue
+            node = current.children.get(part)
+            if node is None:
+                raise error(errno.ENOENT, path)
+            if isinstance(node, Link) and (pending or follow or path.endswith("/")):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise error(errno.ELOOP, path)
+                if node.target.startswith("/"):
+                    trail.clear()
+                pending.extend([step for step in node.target.split("/") if step][::-1])
+                continue
+            trail.append((part, node))
+        node = trail[-1][1] if trail else self.root
+        if path.endswith("/") and not isinstance(node, Directory):
+            raise error(errno.ENOTDIR, path)
+        return [name for name, _ in trail], node
+
+    def node(self, path: str, *, follow: bool = True) -> Node:
+        """Return the node at ``path``. :raises OSError: ENOENT, ENOTDIR or ELOOP."""
+        with self._lock:
+            return self._walk(path, follow=follow)[1]
+
+    def exists(self, path: str) -> bool:
+        """Return whether ``path`` leads to something."""
+        try:
+            self.node(path)
+        except OSError:
+            return False
+        return True
+
+    def realpath(self, path: str) -> str:
+        """Return the canonical path of ``path``, which must exist."""
+        with self._lock:
+            return "/" + "/".join(self._walk(path, follow=True)[0])
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        head, _, name = path.rstrip("/").rpartition("/")
+        if not name:
+            raise error(errno.EEXIST, path)
+        parent = self.node(head or "/")
+        if not isinstance(parent, Directory):
+            raise error(errno.ENOTDIR, path)
+        return parent, name
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def status(self, path: str, *, follow: bool = True) -> Status:
+        """Return what ``stat`` (``lstat`` where not ``follow``) says."""
+        node = self.node(path, follow=follow)
+        return Status(node.kind | node.mode, node.size, node.mtime, id(node) & 0xFFFFFFFF)
+
+    def listdir(self, path: str) -> list[str]:
+        """Return the names in ``path``, sorted. :raises OSError: ENOENT, ENOTDIR."""
+        with self._lock:
+            node = self.node(path)
+            if not isinstance(node, Directory):
+                raise error(errno.ENOTDIR, path)
+            return sorted(node.children)
+
+    def readlink(self, path: str) -> str:
+        """Return the target of the link at ``path``. :raises OSError: EINVAL where it is none."""
+        node = self.node(path, follow=False)
+        if not isinstance(node, Link):
+            raise error(errno.EINVAL, path)
+        return node.target
+
+    def open(
+        self,
+        path: str,
+        *,
+        read: bool = True,
+        write: bool = False,
+        create: bool = False,
+        truncate: bool = False,
+        append: bool = False,
+        exclusive: bool = False,
+    ) -> Handle:
+        """Open ``path`` as ``open(2)`` does, with the same refusals."""
+        with self._lock:
+            try:
+                node = self.node(path)
+            except FileNotFoundError:
+                if not create:
+                    raise
+                node = self._create(path)
+            else:
+                if exclusive:
+                    raise error(errno.EEXIST, path)
+            if isinstance(node, Directory):
+                raise error(errno.EISDIR, path)  # for reading, Linux says so at the first read
+            if isinstance(node, Attribute):
+                if (read and node.show is None) or (write and node.store is None):
+                    raise error(errno.EACCES, path)
+            else:
+                assert isinstance(node, Regular)
+                if write:
+                    node.mtime = self._now()
+                if write and truncate:
+                    node.data = bytearray()
+        return Handle(node, path, append=append)
+
+    def _create(self, path: str) -> Regular:
+        if path.endswith("/"):
+            raise error(errno.EISDIR, path)
+        parent, name = self._parent(path)
+        if parent.kernel:
+            raise error(errno.EACCES, path)
+        existing = parent.children.get(name)
+        if isinstance(existing, Link):  # a dangling link: the file is made where it points
+            target = existing.target
+            base = path.rpartition("/")[0]
+            return self._create(target if target.startswith("/") else f"{base}/{target}")
+        node = parent.children[name] = Regular()
+        return node
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content of ``path``."""
+        return self.open(path).read()
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the sorted paths that ``pattern`` (a shell pattern, ``\\`` quotes) matches."""
+        absolute = pattern.startswith("/")
+        found = [("/" if absolute else "", "/" if absolute else "")]
+        parts = [part for part in pattern.split("/") if part]
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1
+            step = list(self._glob_step(found, part))
+            found = [(path, path + "/") for path in step] if not last else [(path, path) for path in step]
+        paths = [path for path, _ in found]
+        if pattern.endswith("/"):
+            paths = [f"{path}/" for path in paths if self._is_directory(path)]
+        return sorted(paths)
+
+    def _glob_step(self, bases: list[tuple[str, str]], part: str) -> Iterator[str]:
+        if not has_magic(part):
+            name = unescape(part)
+            for _, prefix in bases:
+                if self._lexists(prefix + name):
+                    yield prefix + name
+            return
+        matcher = pattern_regex(part)
+        for base, prefix in bases:
+            try:
+                names = self.listdir(base)
+            except OSError:
+                continue
+            for name in names:
+                if name.startswith(".") and not part.startswith("."):
+                    continue
+                if matcher.fullmatch(name):
+                    yield prefix + name
+
+    def _lexists(self, path: str) -> bool:
+        try:
+            self.node(path, follow=False)
+        except OSError:
+            return False
+        return True
+
+    def _is_directory(self, path: str) -> bool:
+        try:
+            return isinstance(self.node(path), Directory)
+        except OSError:
+            return False
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Make ``path`` a plain file with ``data``, its directories too (for building a tree)."""
+        self.place(path, Regular(data, mode))
+
+    def place(self, path: str, node: Node, *, kernel: bool = False) -> None:
+        """Put ``node`` at ``path``; missing directories are made (``kernel`` ones where so asked)."""
+        with self._lock:
+            parent = self.root
+            *parts, name = [part for part in path.split("/") if part]
+            for part in parts:
+                child = parent.children.get(part)
+                if child is None:
+                    child = parent.children[part] = Directory(kernel=kernel or parent.kernel)
+                if not isinstance(child, Directory):
+                    raise error(errno.ENOTDIR, path)
+                parent = child
+            node.mtime = self._now()
+            parent.children[name] = node
+
+    def remove_tree(self, path: str) -> None:
+        """Take away ``path`` and all below it; nothing where it is not there (for building a tree)."""
+        with self._lock:
+            try:
+                parent, name = self._parent(path)
+            except OSError:
+                return
+            parent.children.pop(name, None)
+
+    def mkdir(self, path: str) -> None:
+        """``mkdir(2)``."""
+        with self._lock:
+            parent, name = self._parent(path)
+            if name in parent.children:
+                raise error(errno.EEXIST, path)
+            if parent.kernel:
+                raise error(errno.EPERM, path)
+            parent.children[name] = node = Directory()
+            node.mtime = self._now()
+
+    def unlink(self, path: str) -> None:
+        """``unlink(2)``: EISDIR for a directory, EPERM below a kernel directory."""
+        with self._lock:
+            node = self.node(path, follow=False)
+            parent, name = self._parent(path)
+            if isinstance(node, Directory):
+                raise error(errno.EISDIR, path)
+            if parent.kernel:
+                raise error(errno.EPERM, path)
+            del parent.children[name]
+
+    def rmdir(self, path: str) -> None:
+        """``rmdir(2)``."""
+        with self._lock:
+            node = self.node(path, follow=False)
+            parent, name = self._parent(path)
+            if not isinstance(node, Directory):
+                raise error(errno.ENOTDIR, path)
+            if parent.kernel:
+                raise error(errno.EPERM, path)
+            if node.children:
+                raise error(errno.ENOTEMPTY, path)
+            del parent.children[name]
+
+    def rename(self, source: str, target: str) -> None:
+        """``rename(2)`` of anything onto a free name or a plain file."""
+        with self._lock:
+            node = self.node(source, follow=False)
+            old, old_name = self._parent(source)
+            new, new_name = self._parent(target)
+            if old.kernel or new.kernel:
+                raise error(errno.EPERM, source)
+            if isinstance(new.children.get(new_name), Directory):
+                raise error(errno.EISDIR, target)
+            del old.children[old_name]
+            new.children[new_name] = node
+
+
+_MAGIC = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
+
+
+def has_magic(pattern: str) -> bool:
+    """Return whether ``pattern`` holds an unquoted ``*``, ``?`` or ``[``."""
+    return _MAGIC.search(pattern) is not None
+
+
+def unescape(pattern: str) -> str:
+    """Return ``pattern`` without its quoting backslashes."""
+    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+
+
+def pattern_regex(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of the shell pattern ``pattern`` (``\\`` quotes the next one)."""
+    out: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "\\" and position + 1 < len(pattern):
+            out.append(re.escape(pattern[position + 1]))
+            position += 2
+            continue
+        if character == "[":
+            end = pattern.find("]", position + 2 + (pattern[position + 1 : position + 2] == "!"))
+            if end > 0:
+                body = pattern[position + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+                out.append(f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]")
+                position = end + 1
+                continue
+        out.append({"*": ".*", "?": "."}.get(character, re.escape(character)))
+        position += 1
+    return re.compile("".join(out), re.DOTALL)

@@ -1,0 +1,107 @@
+"""The bench of an emulated lab: fits cards, switches power, holds phases, brings circumstances about."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import ConfigurationError, DeadlineError, HarnessBug, InfrastructureError
+
+PowerAct = Literal["off", "on", "cycle", "reboot"]
+
+_ANSWER_SECONDS = 60.0
+
+
+class Bench:
+    """A client of an emulated lab's control socket; safe to share between threads.
+
+    ``card`` is a name such as ``subcloud1/card0``. Every call raises :class:`InfrastructureError` where
+    the lab is gone, and :class:`ConfigurationError` for names that it does not know.
+    """
+
+    def __init__(self, control: Path) -> None:
+        self._path = control
+
+    def fit(self, card: str, state: Mapping[str, Any], profile: Mapping[str, Any] | None = None) -> None:
+        """Put another card in the slot: ``state`` as :meth:`CardState.to_json` has it, the rest as new.
+
+        ``profile``: how it behaves where documents leave it open; None: as the card before it.
+        """
+        self._ask("fit", card=card, state=dict(state), profile=None if profile is None else dict(profile))
+
+    def power(self, host: str, how: PowerAct) -> None:
+        """Switch a host's power: ``off``, ``on``, ``cycle`` (both), or ``reboot`` it under power."""
+        self._ask("power", host=host, how=how)
+
+    def hold(self, card: str, phase: str) -> None:
+        """Withhold the end of ``phase``, now or when it comes; lab time does not pass it until released."""
+        self._ask("hold", card=card, phase=phase)
+
+    def release(self, card: str) -> None:
+        """End the hold."""
+        self._ask("release", card=card)
+
+    def held(self, card: str) -> str | None:
+        """Return the phase that has begun and whose end is withheld."""
+        phase = self._ask("held", card=card)
+        return None if phase is None else str(phase)
+
+    def wait_held(self, card: str, phase: str, deadline: float = 30.0) -> None:
+        """Wait until ``phase`` has begun and is held. :raises DeadlineError: not within ``deadline`` s."""
+        self._ask("wait-held", card=card, phase=phase, seconds=deadline, patience=deadline)
+
+    def condition(self, subject: str, name: str, on: bool) -> None:
+        """Bring a circumstance of a card (or of a host: its name without ``/``) about, or end it."""
+        self._ask("condition", subject=subject, name=name, on=on)
+
+    def moves_to(self, card: str, address: str | None) -> None:
+        """Say where the card comes back after its next reset; None: where it is."""
+        self._ask("moves-to", card=card, address=address)
+
+    def lab_time(self) -> float:
+        """Return the lab's virtual time, seconds since the epoch."""
+        return float(self._ask("lab-time"))
+
+    def oracle(self, card: str) -> dict[str, Any]:
+        """Return what is inside the card. No scenario may judge by it: no real card shows it."""
+        found = self._ask("oracle", card=card)
+        if not isinstance(found, dict):
+            raise HarnessBug(f"The emulated lab answered {found!r} for a card's state.")
+        return found
+
+    def stop(self) -> None:
+        """End the lab; nothing where it is gone already."""
+        with contextlib.suppress(InfrastructureError):  # it ends without an answer
+            self._ask("stop")
+
+    def _ask(self, op: str, *, patience: float = 0.0, **arguments: Any) -> Any:
+        line = json.dumps({"op": op, **arguments}) + "\n"
+        try:
+            answer = self._exchange(line.encode(), _ANSWER_SECONDS + patience)
+        except OSError as error:
+            raise InfrastructureError(
+                f"The emulated lab does not answer at {self._path}: {error}.",
+                hint="It may have been stopped: see `hil lab status`.",
+            ) from error
+        if "error" not in answer:
+            return answer.get("result")
+        kinds = {"deadline": DeadlineError, "configuration": ConfigurationError}
+        raise kinds.get(answer["kind"], HarnessBug)(answer["error"], hint=answer["hint"])
+
+    def _exchange(self, line: bytes, seconds: float) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(seconds)
+            connection.connect(str(self._path))
+            connection.sendall(line)
+            received = bytearray()
+            while not received.endswith(b"\n"):
+                piece = connection.recv(65536)
+                if not piece:
+                    raise ConnectionResetError("it closed the connection")
+                received += piece
+        answer: dict[str, Any] = json.loads(received)
+        return answer

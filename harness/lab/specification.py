@@ -1,0 +1,81 @@
+"""What an inventory's emulated entries mean to the emulator: the specification that its process reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from harness.inventory.model import Card, Host, Inventory, Lab
+
+RECIPES = Path("fixtures/images.yaml")
+PAYLOADS = Path("fixtures/vectors/payloads.yaml")
+_HASH_DIGITS = 64
+
+
+def specification(inventory: Inventory, lab: Lab) -> dict[str, Any]:
+    """Return the specification of the emulated hosts of ``lab``.
+
+    Recipes and the table of vendor payloads are looked for beside the inventory.
+
+    :raises ConfigurationError: a card's state refers to a recipe that there is not.
+    """
+    base = inventory.path.parent
+    payloads = base / PAYLOADS
+    spec: dict[str, Any] = {
+        "name": lab.name,
+        "hosts": [_host(host, base) for host in lab.hosts.values() if host.emulated],
+    }
+    if payloads.is_file():
+        spec["payloads"] = payloads.read_text(encoding="utf-8")
+    return spec
+
+
+def _host(host: Host, base: Path) -> dict[str, Any]:
+    assert host.emulated is not None
+    return {
+        "name": host.name,
+        "hostname": host.emulated.hostname,
+        "cards": [_card(host, card, base) for card in host.cards.values()],
+    }
+
+
+def _card(host: Host, card: Card, base: Path) -> dict[str, Any]:
+    emulated = card.emulated
+    entry: dict[str, Any] = {"name": card.name, "mac": card.identity, "addresses": [card.address]}
+    if emulated is None:
+        return entry
+    if emulated.moves_to is not None:
+        entry["addresses"].append(emulated.moves_to)
+    entry["profile"] = dict(emulated.profile)
+    entry["state"] = {
+        "sr_root": _root(emulated.sr_root, f"{host.name}/{card.name}", base),
+        "sr_cancelled": list(emulated.sr_cancelled),
+        "flash_count": emulated.flash_count,
+    }
+    return entry
+
+
+def _root(root: str | None, card: str, base: Path) -> str | None:
+    """Return the root entry hash that ``root``, a hash or the name of a root-key recipe, stands for."""
+    if root is None or (len(root) == _HASH_DIGITS and not root.strip("0123456789abcdef")):
+        return root
+    from harness.images.recipes import load_recipes
+
+    file = base / RECIPES
+    try:
+        recipes = load_recipes(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{card}: sr_root names the recipe {root!r}, and {file} cannot be read: {error.strerror}."
+        ) from error
+    found = recipes[root].root_entry_hash() if root in recipes else None
+    if found is None:
+        known = [name for name, recipe in recipes.items() if recipe.kind == "root-key"]
+        raise ConfigurationError(
+            f"{card}: sr_root is {root!r}, neither a hash nor a root-key recipe of {file}.",
+            hint=f"Root-key recipes: {', '.join(known) or 'none'}; or give 64 hexadecimal digits.",
+        )
+    return found
