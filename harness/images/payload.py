@@ -27,7 +27,7 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final
 
 from harness.errors import ConfigurationError
 
@@ -185,12 +185,19 @@ def load_payload_table(text: str) -> PayloadTable:
     :raises ConfigurationError: an entry lacks a value or holds a wrong one.
     """
     from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
-    document = YAML(typ="safe").load(text) or {}
+    try:
+        entries: Mapping[object, Any] = YAML(typ="safe").load(text)["payloads"]
+        rows = list(entries.items())
+    except (YAMLError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigurationError(f"This is no payload table: {error}.") from error
     sr: dict[str, PayloadIdentity] = {}
     bmc: dict[str, BmcIdentity] = {}
-    for digest, entry in document.get("payloads", {}).items():
-        section: Literal["SR", "BMC"] | object = entry.get("section")
+    for digest, entry in rows:
+        if not isinstance(entry, Mapping):
+            raise ConfigurationError(f"Payload {digest}: not a mapping of names to values.")
+        section = entry.get("section")
         try:
             if section == "SR":
                 interface_id = interface_id_text(interface_id_bytes(str(entry["interface_id"])))
