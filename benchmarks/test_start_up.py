@@ -42,4 +42,4 @@ def test_start_of_pytest_with_the_idle_plugin(tmp_path: Path) -> None:
     quiet = [PYTEST, "-q", "-p", "no:cacheprovider", "-p", "no:allure_pytest", "test_nothing.py"]
     with_plugin, without = (fastest_ms(command, tmp_path) for command in (quiet, [*quiet, "-p", "no:hil"]))
     print(f"\npytest: {without:.0f} ms, with the idle plugin {with_plugin - without:+.0f} ms")
-    assert with_plugin - without < 30
+    assert with_plugin - without < 50
