@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 import paramiko
+from paramiko.pkey import UnknownKeyType
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
 from harness.hosts.access import Access
@@ -39,6 +40,7 @@ def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHC
             f"The known-hosts file {access.known_hosts} for {name} cannot be read: {error.strerror}.",
             hint="Host keys are always checked; name a file that holds this host's key.",
         ) from None
+    key = _key(name, access)
     link = _tcp(name, access, deadline)
     try:
         client.connect(
@@ -46,7 +48,7 @@ def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHC
             access.port,
             access.user,
             password=access.password,
-            key_filename=str(access.key_file) if access.key_file else None,
+            pkey=key,
             sock=link,
             timeout=deadline,
             banner_timeout=deadline,
@@ -68,6 +70,25 @@ def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHC
     if transport is not None:
         transport.set_keepalive(KEEPALIVE)
     return client
+
+
+def _key(name: str, access: Access) -> paramiko.PKey | None:
+    """Read the private key. Left to itself, paramiko tries to read it as every kind of key, and tells
+    of the last that it is not instead of the refusal."""
+    if access.key_file is None:
+        return None
+    try:
+        return paramiko.PKey.from_path(access.key_file)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        hint = "Check `credentials: key_file` in the inventory."
+    except TypeError:
+        problem = "needs a passphrase"
+        hint = "Load it into an SSH agent and use `agent: true`."
+    except (ValueError, paramiko.SSHException, UnknownKeyType):
+        problem = "is not a private key of a known kind"
+        hint = "Check `credentials: key_file` in the inventory."
+    raise ConfigurationError(f"The key file {access.key_file} for {name} {problem}.", hint=hint)
 
 
 def _tcp(name: str, access: Access, deadline: float) -> socket.socket:
@@ -108,20 +129,10 @@ def _explained(error: Exception, name: str, access: Access) -> HarnessError:
             hint="Someone may stand in between, or the host was reinstalled. If the change is meant, "
             f"replace its line in {access.known_hosts}.",
         )
-    if isinstance(error, paramiko.PasswordRequiredException):
-        return ConfigurationError(
-            f"The key file {access.key_file} for {name} needs a passphrase.",
-            hint="Load it into an SSH agent and use `agent: true`.",
-        )
     if isinstance(error, paramiko.AuthenticationException):
         return InfrastructureError(
             f"{name} at {where} refused the login of user {access.user!r} with {access.login}.",
             hint="Check the user and the credentials that the inventory refers to.",
-        )
-    if access.key_file is not None and not access.key_file.is_file():
-        return ConfigurationError(
-            f"The key file {access.key_file} for {name} does not exist.",
-            hint="Check `credentials: key_file` in the inventory.",
         )
     text = str(error) or type(error).__name__
     if "known_hosts" in text:
@@ -129,7 +140,7 @@ def _explained(error: Exception, name: str, access: Access) -> HarnessError:
             f"The host key of {name} at {where} is not in {access.known_hosts}; nothing was sent to it.",
             hint=f"Compare its fingerprint on the host's console, then add it to {access.known_hosts}.",
         )
-    if "authentication methods" in text or "private key" in text:
+    if "authentication methods" in text:
         return InfrastructureError(
             f"The login at {name} could not be tried with {access.login}: {text}.",
             hint="Check the credentials that the inventory refers to.",

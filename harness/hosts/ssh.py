@@ -241,9 +241,10 @@ class SshHost:
             digest = None if isinstance(handle, io.BytesIO) else hashlib.sha256()
             with sftp.open(path, "w") as remote:
                 began = True
-                remote.set_pipelined(True)
                 while chunk := handle.read(_SFTP_CHUNK):
                     _sftp_timeout(sftp, end)
+                    # The last one waits for the answers to all: else no one would hear of a full disk.
+                    remote.set_pipelined(handle.tell() < size)
                     remote.write(chunk)
                     if digest is not None:
                         digest.update(chunk)
