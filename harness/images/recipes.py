@@ -226,8 +226,8 @@ def _check_keys(owner: str, entry: Mapping[str, Any], allowed: tuple[str, ...]) 
 
 def _known(what: str, value: object, allowed: Mapping[str, Any] | tuple[str, ...]) -> str:
     """Return ``value`` where it is allowed. :raises ConfigurationError: it is not."""
-    if value in allowed:
-        return str(value)
+    if isinstance(value, str) and value in allowed:
+        return value
     near = difflib.get_close_matches(str(value), allowed, 1)
     suggestion = f"Did you mean {near[0]!r}? " if near else ""
     raise ConfigurationError(
