@@ -18,6 +18,13 @@ _PROGRESS_WORDS = frozenset({"phase", "progress", "error", "percent"})
 
 NOT_OBSERVED = Unknown("not observed")
 
+#: Fields that checkers calculate with. A record may come from another program, or be damaged.
+_TYPES: dict[str, tuple[type, ...]] = (
+    dict.fromkeys(("flash_count", "bitstream_id"), (int, Unknown))
+    | dict.fromkeys(("sr_cancelled", "bmc_cancelled", "pr_cancelled"), (list, tuple, frozenset, Unknown))
+    | dict.fromkeys(("address", "boot_page", "sr_root", "bmc_root", "pr_root"), (str, Unknown))
+)
+
 
 @dataclass(slots=True, eq=False)
 class Operation:
@@ -118,7 +125,7 @@ class Block:
     def _intent(self, intent: Intent) -> None:
         image = intent.parameters.get("image")
         facts = image if isinstance(image, dict) else {}
-        operation = Operation(intent, facts, str(facts.get("name") or "the image"))
+        operation = Operation(intent, facts, word(facts, "name") or "the image")
         self.operations.append(operation)
         self._by_intent[intent.seq] = operation
         self._separate()
@@ -196,9 +203,21 @@ def _first_after(observations: list[Observation], seq: int) -> Observation | Non
     return observations[index] if index < len(observations) else None
 
 
+def word(content: Mapping[str, Any], name: str) -> str:
+    """Return a word of a statement or of image facts; empty where there is none."""
+    value = content.get(name)
+    return value if isinstance(value, str) else ""
+
+
 def field_of(observation: Observation | None, name: str) -> Any:
     """Return a field of an observation: a value or :class:`Unknown`, also where nothing was observed."""
-    return NOT_OBSERVED if observation is None else observation.values.get(name, NOT_OBSERVED)
+    if observation is None:
+        return NOT_OBSERVED
+    value = observation.values.get(name, NOT_OBSERVED)
+    wanted = _TYPES.get(name)
+    if wanted is None or isinstance(value, wanted):
+        return value
+    return Unknown(f"not a value of {name}: {value!r}")
 
 
 def fact(image: Mapping[str, Any], name: str) -> Any:
@@ -208,7 +227,7 @@ def fact(image: Mapping[str, Any], name: str) -> Any:
         return Unknown("not stated")
     if isinstance(value, Mapping):
         return Unknown(str(value.get("unknown", "not stated")))
-    if name == "bitstream_id" and isinstance(value, str):
+    if name in ("bitstream_id", "cancel_id"):
         code = number(value)
         return Unknown(f"not a number: {value!r}") if code is None else code
     return value
@@ -233,9 +252,10 @@ def show(name: str, value: Any) -> str:
     if name.startswith("bitstream_") and isinstance(value, int):
         return f"{value:#x}"
     if name.endswith("_root"):
-        return f"{value[:16]}..." if len(str(value)) > 16 else (str(value) or "not programmed")
+        text = str(value)
+        return f"{text[:16]}..." if len(text) > 16 else (text or "not programmed")
     if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(map(str, sorted(value))) or "none"
+        return ",".join(map(str, value)) or "none"
     return str(value) if value != "" else "empty"
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.errors import ConfigurationError
 from harness.judgement.checkers import check_block
 from harness.judgement.grouping import Block
 from harness.judgement.model import (
@@ -135,6 +136,8 @@ def judge(records: Iterable[Record]) -> Judgement:
     """Judge the records of a run: of one history, or of several one after the other.
 
     The same records give the same judgement, live or read back from disk, in linear time.
+
+    :raises ConfigurationError: a scenario states an outcome or a verdict that there is not.
     """
     outcomes: list[OutcomeOf] = []
     verdicts: list[Verdict] = []
@@ -205,7 +208,7 @@ def _judge_part(part: _Part, started: ScenarioStarted) -> ScenarioJudgement:
     block = Block(part.records, ended=state == "finished")
     outcomes, verdicts = check_block(block)
     by_reporter = _by_reporter(verdicts)
-    expected = Expectation.from_json(started.expects)
+    expected = _expectation(started)
     outcome = worst_outcome([o.outcome for o in outcomes]) if outcomes else None
     reasons = _outcome_reasons(expected, outcomes, verdicts, complete=state == "finished")
     reasons += _verdict_reasons(expected, by_reporter, verdicts, complete=state == "finished")
@@ -226,6 +229,16 @@ def _judge_part(part: _Part, started: ScenarioStarted) -> ScenarioJudgement:
         tuple(outcomes),
         tuple(verdicts),
     )
+
+
+def _expectation(started: ScenarioStarted) -> Expectation:
+    try:
+        return Expectation.from_json(started.expects)
+    except (ValueError, AttributeError) as error:
+        raise ConfigurationError(
+            f"The scenario {started.scenario!r} states what cannot be judged: {error}",
+            hint="docs/verdicts.md lists the outcomes and verdicts that there are.",
+        ) from error
 
 
 def _by_reporter(verdicts: Sequence[Verdict]) -> dict[str, VerdictKind]:

@@ -78,7 +78,7 @@ def _read(seen: list[tuple[Observation, Any]]) -> Observation | None:
 def _plain(name: str, value: Any) -> Any:
     """Return a value without the differences in spelling that tools and drivers have (n3000.md 6)."""
     if isinstance(value, (list, tuple, set, frozenset)):
-        return frozenset(value)
+        return frozenset(map(repr, value))
     if isinstance(value, str):
         text = value.strip().lower()
         if text == "hash not programmed":

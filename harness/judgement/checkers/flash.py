@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from harness.judgement.grouping import Block, Operation, fact, field_of, show, source_of
+from harness.judgement.grouping import Block, Operation, fact, field_of, number, show, source_of, word
 from harness.judgement.model import Outcome, OutcomeOf, Verdict, VerdictKind
 from harness.judgement.records import Claim, Observation, Promise
 from harness.judgement.values import Unknown, Value
@@ -17,8 +16,7 @@ _VERSION_FIELDS = ("bmc_version", "bmcfw_version")
 _STATE_FIELDS = (*_SECURITY_FIELDS, *_VERSION_FIELDS, "bitstream_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
+class Landing(NamedTuple):
     """Whether a flashed image took effect, by what the device exposes.
 
     ``landed``: the new content is there. ``attempted``: the card erased its staging area for it (its
@@ -35,7 +33,7 @@ class Landing:
 def landing_of(block: Block, operation: Operation) -> Landing:
     """Return the truth about one flash operation (the rules are in docs/verdicts.md)."""
     attempted = _attempted(block, operation)
-    effect = operation.image.get("effect", "unparsed")
+    effect = word(operation.image, "effect")
     if effect in ("root-key", "key-cancellation"):
         return _security(block, operation, attempted, effect)
     if attempted is False:
@@ -164,7 +162,7 @@ def _bmc_image(block: Block, operation: Operation, attempted: Value[bool]) -> La
 
 def _security(block: Block, operation: Operation, attempted: Value[bool], effect: str) -> Landing:
     """A root entry hash or a cancellation is readable at once (n3000.md 3.1)."""
-    section = str(operation.image.get("section") or "SR").lower()
+    section = (word(operation.image, "section") or "SR").lower()
     name = f"{section}_root" if effect == "root-key" else f"{section}_cancelled"
     before = field_of(operation.before, name)
     observed = operation.after
@@ -245,7 +243,7 @@ def flash_outcome(block: Block, operation: Operation, landing: Landing) -> Outco
 def _refusal(operation: Operation, landing: Landing, promise: Promise) -> tuple[Outcome, str]:
     if landing.landed:
         return Outcome.BREACH, f"{operation.image_name} should have changed nothing, but {landing.truth}"
-    due = {int(code, 16) for code in promise.codes}
+    due = {number(code) for code in promise.codes}
     code = operation.auth_code
     if due and code is not None and code not in due:
         allowed = " or ".join(promise.codes)
@@ -267,9 +265,10 @@ def _collateral(operation: Operation) -> str:
     before, after = operation.before, operation.after
     if before is None or after is None or operation.overlapped:
         return ""
-    section = str(operation.image.get("section") or "SR").lower()
-    effect = operation.image.get("effect")
-    own = {"root-key": f"{section}_root", "key-cancellation": f"{section}_cancelled"}.get(str(effect))
+    section = (word(operation.image, "section") or "SR").lower()
+    own = {"root-key": f"{section}_root", "key-cancellation": f"{section}_cancelled"}.get(
+        word(operation.image, "effect")
+    )
     for name in _SECURITY_FIELDS:
         old, new = before.values.get(name), after.values.get(name)
         if old is new or name == own or old is None or new is None:
@@ -316,21 +315,21 @@ def _verdict_on(claim: Claim, landing: Landing) -> VerdictKind:
 
 def _gave_up_preparing(claim: Claim) -> bool:
     """Whether the claim itself says that it ended before the card erased anything, as for wear-out."""
-    error = str(claim.statement.get("error") or "")
-    phase = error.split(":", 1)[0] if ":" in error else claim.statement.get("phase")
+    error = word(claim.statement, "error")
+    phase = error.split(":", 1)[0] if ":" in error else word(claim.statement, "phase")
     return phase == "preparing"
 
 
 def _claimed(claim: Claim, operation: Operation) -> str:
-    result, error = claim.statement.get("result"), claim.statement.get("error")
+    result, error = word(claim.statement, "result"), word(claim.statement, "error")
     words = {
         "done": f"{operation.image_name} was flashed",
         "failed": f"flashing {operation.image_name} failed",
         "not-sent": f"{operation.image_name} was not sent to the card",
         "interrupted": f"flashing {operation.image_name} was interrupted",
-    }.get(str(result), f"flashing {operation.image_name}: {result}")
+    }.get(result, f"flashing {operation.image_name}: {result}")
     code = claim.evidence.exit_code
-    details = [str(error)] if error else []
+    details = [error] if error else []
     details += [f"exit {code}"] if code is not None else []
     return f"{words} ({', '.join(details)})" if details else words
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from harness.judgement.grouping import NOT_OBSERVED, Block, Operation, field_of, show, source_of
+from harness.judgement.grouping import NOT_OBSERVED, Block, Operation, field_of, show, source_of, word
 from harness.judgement.model import Outcome, OutcomeOf, Verdict, VerdictKind
 from harness.judgement.records import Observation, Promise
 from harness.judgement.values import ALL_ONES, Unknown, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(NamedTuple):
     """Whether a card is there after a reset, and whether it runs another image than before."""
 
     present: Value[bool]
@@ -72,7 +71,7 @@ def reset_outcome(operation: Operation, back: Return) -> OutcomeOf:
 def check_reset_claims(operation: Operation, back: Return) -> Iterator[Verdict]:
     """Hold what the resetting tool said to whether the card is there and what it runs."""
     for claim in operation.claims:
-        result, error = claim.statement.get("result"), claim.statement.get("error")
+        result, error = word(claim.statement, "result"), word(claim.statement, "error")
         done = result == "done"
         words = "the reset is complete" if done else f"the reset {result}: {error or 'no reason given'}"
         code = claim.evidence.exit_code

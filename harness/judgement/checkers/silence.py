@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.judgement.grouping import Block, Operation
+from harness.judgement.grouping import Block, Operation, word
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.values import Unknown, Value
 
@@ -21,7 +21,7 @@ def check_silence(
     accepted. Where the run itself ended in the middle of one, nobody was there to listen.
     """
     intent = operation.intent
-    reporter = str(intent.parameters.get("reporter") or REPORTER_OF.get(intent.operation, ""))
+    reporter = word(intent.parameters, "reporter") or REPORTER_OF.get(intent.operation, "")
     if not reporter or operation.never_began or any(c.reporter == reporter for c in operation.claims):
         return
     done = operation.completion
