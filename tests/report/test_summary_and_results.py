@@ -1,0 +1,251 @@
+"""What a lab engineer reads after a run, and what a program reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import InfrastructureError
+from harness.judgement.judge import Judgement, ScenarioJudgement
+from harness.judgement.model import Expectation, Outcome, OutcomeOf, RunState, Verdict, VerdictKind
+from harness.judgement.records import RunStarted, Subject
+from harness.report.results import results_json, state_of, write_results
+from harness.report.summary import SHOWN, render
+
+CARD = Subject("card", "subcloud3/card0", "subcloud3", "0000:b4:00.0", "64:4c:36:00:00:03")
+RUN = RunStarted(run="20261130-1", lab="emulated")
+LIE = Verdict(
+    VerdictKind.FALSE_SUCCESS,
+    "flash",
+    "fpgasupdate",
+    CARD,
+    "A/csk0 was flashed (exit 0)",
+    "the card still runs 0x23000410010310",
+    "bitstream_id after the reset, "
+    "from /sys/bus/pci/devices/0000:b4:00.0/fpga_region/region0/dfl-fme.0/bitstream_id",
+    2,
+    (4, 7),
+)
+RIGHT = replace(LIE, kind=VerdictKind.MATCH, reporter="rsu", claimed="the reset is complete")
+STATED = Expectation(Outcome.FAILED, {"fpgasupdate": VerdictKind.FALSE_SUCCESS})
+
+
+def scenario(name: str, *verdicts: Verdict, **fields: Any) -> ScenarioJudgement:
+    made = ScenarioJudgement(
+        name=name,
+        subject=CARD,
+        expected=Expectation(),
+        outcome=Outcome.AS_INTENDED,
+        verdicts={v.reporter: v.kind for v in verdicts},
+        as_stated=True,
+        reasons=(),
+        judged=verdicts,
+    )
+    return replace(made, **fields)
+
+
+def run_of(*scenarios: ScenarioJudgement, finished: bool = True) -> Judgement:
+    return Judgement(
+        outcomes=tuple(o for s in scenarios for o in s.outcomes),
+        verdicts=tuple(v for s in scenarios for v in s.judged),
+        scenarios=scenarios,
+        runs=(RUN,),
+        finished=finished,
+    )
+
+
+FINE = scenario("test_fine", RIGHT)
+DIVERGED = scenario(
+    "test_diverged",
+    LIE,
+    RIGHT,
+    as_stated=False,
+    outcome=Outcome.FAILED,
+    reasons=("the outcome is FAILED, stated is AS_INTENDED: not there", f"{LIE}; stated: MATCH"),
+    outcomes=(OutcomeOf(Outcome.FAILED, 2, CARD, "not there", (2,)),),
+)
+REPRODUCED = scenario("test_reproduced", LIE, RIGHT, expected=STATED, outcome=Outcome.FAILED)
+
+
+def test_what_diverged_is_told_in_full(tmp_path: Path) -> None:
+    text = render(run_of(FINE, DIVERGED), tmp_path)
+    assert text.startswith("NOT AS STATED: 1 not as stated, 1 as stated\n")
+    block = text.split("NOT AS STATED (1)\n")[1].split("\n\n")[0]
+    for told in (
+        "subcloud3/card0 (0000:b4:00.0)  test_diverged",
+        "FALSE_SUCCESS    fpgasupdate on subcloud3/card0",
+        "claimed: A/csk0 was flashed (exit 0)",
+        "true:    the card still runs 0x23000410010310",
+        "read:    bitstream_id after the reset, from .../dfl-fme.0/bitstream_id",
+        "stated:  MATCH",
+        "FAILED           the operation on subcloud3/card0",
+        "claimed: rsu: the reset is complete",
+        "true:    not there",
+        "stated:  AS_INTENDED",
+    ):
+        assert told in block
+    assert "test_fine" not in text
+
+
+def test_a_green_run_is_a_few_lines(tmp_path: Path) -> None:
+    text = render(run_of(FINE, FINE), tmp_path)
+    assert text.startswith("ALL AS STATED: 2 as stated\n")
+    assert len(text.splitlines()) == 7
+
+
+def test_what_a_reproduction_states_is_apart_from_what_nobody_expected(tmp_path: Path) -> None:
+    text = render(run_of(REPRODUCED, DIVERGED), tmp_path)
+    unexpected, stated = text.split("DIVERGED AS STATED (1)")
+    assert "test_diverged" in unexpected
+    assert "test_reproduced" not in unexpected
+    assert "test_reproduced" in stated
+    assert "test_diverged" not in stated
+    assert "true: the card still runs" in stated
+    alone = render(run_of(REPRODUCED), tmp_path)
+    assert alone.startswith("ALL AS STATED: 1 as stated (1 of them with a divergence)\n")
+
+
+def test_a_stated_divergence_that_did_not_show_is_said(tmp_path: Path) -> None:
+    reason = "fpgasupdate said nothing that could be judged; stated: FALSE_SUCCESS"
+    missing = scenario("test_missing", RIGHT, expected=STATED, as_stated=False, reasons=(reason,))
+    assert reason in " ".join(render(run_of(missing), tmp_path).split())
+
+
+def test_scenarios_without_a_result_are_listed_with_their_reason_once(tmp_path: Path) -> None:
+    state = {"outcome": None, "as_stated": False}
+    why = "bench1/card1 is not permitted root-key"
+    excluded = [
+        scenario(f"test_{n}", run_state=RunState.NOT_APPLICABLE, state_reason=why, outcome=None)
+        for n in range(5)
+    ]
+    blocked = scenario(
+        "test_power", run_state=RunState.BLOCKED, state_reason="needs 'power'\n  hint: give it", **state
+    )
+    broken = scenario("test_link", run_state=RunState.INFRA, state_reason="no route to host", **state)
+    refused = scenario("test_no", run_state=RunState.REFUSED, state_reason="not permitted", **state)
+    text = render(run_of(FINE, *excluded, blocked, broken, refused), tmp_path)
+    assert text.count(why) == 1
+    assert f"NOT_APPLICABLE (5) {why}" in text
+    assert "... and 3 more" in text
+    assert "BLOCKED (1) needs 'power'\n    test_power" in text
+    assert "INFRA (1) no route to host\n    test_link" in text
+    assert "REFUSED (1) not permitted\n    test_no" in text
+    assert text.index("INFRA (1)") < text.index("BLOCKED (1)") < text.index("NOT_APPLICABLE (5)")
+    assert text.startswith("NOT COMPLETE: 1 as stated, 1 BLOCKED, 1 INFRA, 5 NOT_APPLICABLE, 1 REFUSED")
+
+
+def test_only_excluded_scenarios_leave_a_run_green(tmp_path: Path) -> None:
+    excluded = scenario("test_x", run_state=RunState.NOT_APPLICABLE, state_reason="why", outcome=None)
+    assert render(run_of(FINE, excluded), tmp_path).startswith("ALL AS STATED: 1 as stated, 1 NOT_APPLICABLE")
+
+
+def test_what_was_found_before_the_lab_failed_is_shown(tmp_path: Path) -> None:
+    cut = replace(DIVERGED, run_state=RunState.INFRA, state_reason="no route to host")
+    text = render(run_of(FINE, cut), tmp_path)
+    assert text.startswith("NOT AS STATED: 1 not as stated")
+    assert "test_diverged  [INFRA]" in text
+    assert "FALSE_SUCCESS" in text
+    assert "INFRA (1) no route to host" in text
+
+
+def test_an_interrupted_run_does_not_look_finished(tmp_path: Path) -> None:
+    open_end = scenario("test_open", as_stated=False, interrupted=True, state_reason="the history ends here")
+    text = render(run_of(FINE, open_end, finished=False), tmp_path)
+    assert text.startswith("NOT COMPLETE: 1 as stated, 1 interrupted")
+    assert "interrupted (1) the history ends here" in text
+    assert render(run_of(FINE, finished=False), tmp_path).startswith("AS STATED SO FAR, BUT THE RUN DID NOT")
+    assert render(run_of(), tmp_path).startswith("NOTHING WAS JUDGED")
+
+
+def test_where_everything_is_and_how_to_judge_again(tmp_path: Path) -> None:
+    text = render(run_of(FINE), tmp_path)
+    assert f"history     {tmp_path}" in text
+    assert f"results     {tmp_path / 'results.json'}" in text
+    assert f"again       hil judge {tmp_path}" in text
+    assert "reports     1 MATCH" in text
+
+
+def test_the_worst_of_many_is_always_shown(tmp_path: Path) -> None:
+    mild = replace(LIE, kind=VerdictKind.STALE, reporter="inventory")
+    stale = [
+        scenario(f"test_stale_{n}", mild, as_stated=False, reasons=(f"{mild}; stated: MATCH",))
+        for n in range(SHOWN + 5)
+    ]
+    text = render(run_of(*stale, DIVERGED), tmp_path)
+    assert "test_diverged" in text
+    assert text.count("test_stale_") == SHOWN - 1
+    assert "... and 6 more, in results.json" in text
+
+
+def test_colour_changes_no_word(tmp_path: Path) -> None:
+    run = run_of(FINE, DIVERGED, REPRODUCED)
+    plain, coloured = render(run, tmp_path), render(run, tmp_path, colour=True)
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_divergences_between_scenarios_are_shown(tmp_path: Path) -> None:
+    run = replace(run_of(FINE), outside=(LIE, RIGHT))
+    text = render(run, tmp_path)
+    assert text.startswith("NOT AS STATED: 1 divergence outside of scenarios, 1 as stated")
+    assert "DIVERGED BETWEEN SCENARIOS (1)" in text
+
+
+def test_results_for_programs(tmp_path: Path) -> None:
+    excluded = scenario("test_x", run_state=RunState.NOT_APPLICABLE, state_reason="why", outcome=None)
+    path = write_results(tmp_path, run_of(FINE, DIVERGED, REPRODUCED, excluded))
+    assert path == tmp_path / "results.json"
+    assert list(tmp_path.iterdir()) == [path]
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert data["schema"] == "hil-results/1"
+    assert data["runs"][0]["lab"] == "emulated"
+    assert data["as_stated"] is False
+    assert data["exit_codes"] == [1]
+    assert data["counts"]["scenarios"] == {"NOT_APPLICABLE": 1, "as-stated": 2, "not-as-stated": 1}
+    assert data["counts"]["verdicts"] == {"FALSE_SUCCESS": 2, "MATCH": 3}
+    fine, diverged, reproduced, left_out = data["scenarios"]
+    assert (fine["state"], fine["divergences"]) == ("as-stated", [])
+    assert diverged["outcome"] == "FAILED"
+    assert diverged["verdicts"] == {"fpgasupdate": "FALSE_SUCCESS", "rsu": "MATCH"}
+    assert diverged["stated"] == {"outcome": "AS_INTENDED", "verdicts": {}}
+    (told,) = diverged["divergences"]
+    assert told["as_stated"] is False
+    assert told["truth"] == LIE.truth
+    assert told["how_read"] == LIE.how_read
+    assert told["records"] == [4, 7]
+    assert reproduced["divergences"][0]["as_stated"] is True
+    assert (left_out["state"], left_out["reason"]) == ("NOT_APPLICABLE", "why")
+
+
+def test_results_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monkeypatch) -> None:
+    write_results(tmp_path, run_of(FINE))
+    before = (tmp_path / "results.json").read_bytes()
+
+    def full(self: Path, *_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(InfrastructureError, match="No space left") as caught:
+            write_results(tmp_path, run_of(DIVERGED))
+    assert "hil judge" in caught.value.hint
+    assert (tmp_path / "results.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_every_way_to_end_has_one_word() -> None:
+    assert state_of(FINE) == "as-stated"
+    assert state_of(DIVERGED) == "not-as-stated"
+    assert state_of(replace(FINE, as_stated=False, interrupted=True)) == "interrupted"
+    assert state_of(replace(FINE, run_state=RunState.BUG)) == "BUG"
+
+
+def test_results_are_plain_data() -> None:
+    data = results_json(run_of(DIVERGED))
+    assert json.loads(json.dumps(data)) == data
