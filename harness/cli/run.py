@@ -56,7 +56,8 @@ def run(
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
-    arguments = [*targets, f"--hil-reports={reports}"]
+    # Node ids count from here, so that they can be typed as they are printed.
+    arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
     arguments += [f"--hil-lab={lab}"] if lab else []
     arguments += [f"--hil-device={name}" for name in device or []]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from harness.errors import BlockedError, ConfigurationError
 
@@ -68,7 +68,7 @@ class Power:
     lasting = False
     cuts_the_link = True
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: Literal["off", "reboot"]) -> None:
         self._how = how
         self._fired = False
 
@@ -76,7 +76,7 @@ class Power:
         """Switch the host."""
         self._fired = True
         lab.power(card.host.name, self._how)
-        return {"off": "cut the host's power", "reboot": "rebooted the host"}[self._how]
+        return "cut the host's power" if self._how == "off" else "rebooted the host"
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """Bring the host back and find the card again."""
@@ -146,8 +146,8 @@ _MAKERS: dict[str, Callable[[], Action]] = {
     "sigterm": partial(Signal, "TERM"),
     "sigint": partial(Signal, "INT"),
     "cancel": Cancel,
-    "power-cut": partial(Power, "off"),
-    "reboot": partial(Power, "reboot"),
+    "power-cut": lambda: Power("off"),
+    "reboot": lambda: Power("reboot"),
     "move": Moves,
     "ignore-upload": partial(Circumstance, "ignore-upload"),
     "busy": partial(Circumstance, "busy"),
