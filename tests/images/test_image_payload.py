@@ -1,5 +1,6 @@
 """The descriptor of emulated payloads: what it says comes back, and a half-written page is recognised."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,14 @@ def test_noise_is_no_payload(data):
     assert read_descriptor(data) is None
     assert read_bmc_descriptor(data) is None
     assert read_descriptor(b"HILPAYLD" + data) is None
+
+
+@pytest.mark.parametrize("length", [0, 127, 1024])
+def test_a_length_that_the_page_cannot_have_makes_it_no_whole_one(length):
+    """Even where the hash fits what little there is."""
+    stated = bytearray(build_payload(SR, 128, "seed")[:96])
+    stated[0x0C:0x10] = length.to_bytes(4, "little")
+    assert read_descriptor(bytes(stated) + hashlib.sha256(stated).digest()) is None
 
 
 def test_seed_and_identity_decide_the_bytes():
