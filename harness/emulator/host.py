@@ -106,6 +106,11 @@ class EmulatedHost:
         """Return the card ``name``. :raises KeyError: there is none."""
         return self.trees[name].card
 
+    def retimer_version(self, address: str) -> str:
+        """Return the retimers' version of the card at ``address``, which tools read past /sys (debugfs)."""
+        cards = [tree.card for tree in self.trees.values()]
+        return next((card.retimer_version for card in cards if card.address == address), "")
+
     def _driver_log(self, name: str, line: str) -> None:
         tree = self.trees.get(name)
         device = tree.device_name if tree else "n3000bmc-sec-update"
@@ -246,6 +251,8 @@ class EmulatedHost:
         for path, show in proc.items():
             files.place(f"/proc/{path}", Attribute(_text(show)), kernel=True)
         files.place("/sys/bus/pci/devices", Directory(kernel=True), kernel=True)
+        files.place("/sys/bus/pci/drivers/dfl-pci", Directory(kernel=True), kernel=True)
+        files.place("/sys/bus/pci/rescan", Attribute(None, lambda data, offset: None), kernel=True)
 
 
 def _text(show: Callable[[], str]) -> Callable[[], bytes]:

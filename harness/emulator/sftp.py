@@ -44,7 +44,7 @@ class _File(paramiko.SFTPHandle):
         except OSError as problem:
             return _failure(problem)
 
-    def write(self, offset: int, data: bytes) -> int:
+    def write(self, offset: int, data: Any) -> int:
         try:
             self._file.pwrite(offset, data)
         except OSError as problem:

@@ -191,9 +191,17 @@ class CardTree:
         self._link(f"/sys/bus/pci/devices/{function.address}", path)
         if function.driver:
             driver = f"/sys/bus/pci/drivers/{function.driver}"
-            self.host.vfs.place(f"{driver}/bind", Attribute(None, lambda data, offset: None), kernel=True)
+            self._attribute(f"{driver}/unbind", store=partial(self._unbind, driver))
             self._link(f"{path}/driver", driver)
             self._link(f"{driver}/{function.address}", path)
+
+    def _unbind(self, driver: str, data: bytes, offset: int) -> None:
+        """Take a function from its driver until the card is enumerated anew."""
+        link = f"{driver}/{data.decode('utf-8', 'replace').strip()}"
+        if not self.host.vfs.exists(link):
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        self.host.vfs.remove_tree(f"{self.host.vfs.realpath(link)}/driver")
+        self.host.vfs.remove_tree(link)
 
     # -- DFL ------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.emulator.programs import files, flock, grep, lspci, system, text
+from harness.emulator.programs import files, flock, fpgainfo, fpgasupdate, grep, lspci, rsu, system, text
 from harness.emulator.programs.base import Main
 
 PROGRAMS: dict[str, Main] = {
@@ -12,4 +12,7 @@ PROGRAMS: dict[str, Main] = {
     **system.PROGRAMS,
     **flock.PROGRAMS,
     **lspci.PROGRAMS,
+    **fpgainfo.PROGRAMS,
+    **fpgasupdate.PROGRAMS,
+    **rsu.PROGRAMS,
 }

@@ -1,0 +1,144 @@
+"""``rsu`` (OPAE): resets a card through ``control/image_load`` and looks for it again (n3000.md 5.2).
+
+Exit code 0 does not prove that the card came back: after the rescan a missing card is no error.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+from harness.emulator.programs import opae
+from harness.emulator.programs.base import Invocation, Main, ProgramExit
+
+_EX_USAGE, _EX_UNAVAILABLE, _EX_IOERR = 64, 69, 74
+_WAIT_SECONDS, _LEAST_WAIT = 10.0, 5.0
+_PCI_ID: Final = "(0x8086,0x0b30)"
+_USAGE: Final = "usage: rsu [-h] [-d] {bmcimg,bmc,retimer,fpga,sdm,fpgadefault} ...\n"
+_ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])")
+_LOCK: Final = "/var/lib/opae/rsu_lock"
+
+
+class _Tool:
+    def __init__(self, run: Invocation) -> None:
+        self._run = run
+
+    def log(self, text: str) -> None:
+        now = self._run.host.clock.now()
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
+        self._run.err(f"{stamp},{int(now % 1 * 1000):03d} - {text}\n")
+        self._run.streams.stderr.flush()
+
+    def _arguments(self) -> tuple[str, str | None, str, float]:
+        """Return kind, address, page and seconds to wait. :raises ProgramExit: usage."""
+        kind, address, page, wait = "", None, "user", _WAIT_SECONDS
+        pending = self._run.argv[1:]
+        while pending:
+            word = pending.pop(0)
+            name, equals, value = word.partition("=")
+            if name in ("-p", "--page", "-w", "--wait"):
+                value = value if equals else pending.pop(0) if pending else ""
+                if name in ("-p", "--page"):
+                    page = value
+                else:
+                    wait = max(float(value), _LEAST_WAIT)
+            elif word in ("-d", "--debug", "-f", "--force"):
+                continue
+            elif word in ("-h", "--help"):
+                self._run.out(_USAGE)
+                raise ProgramExit(0)
+            elif not kind:
+                kind = word
+            else:
+                address = word
+        if kind not in ("bmcimg", "bmc", "retimer", "fpga", "sdm", "fpgadefault"):
+            self._run.err(f"{_USAGE}rsu: error: argument which: invalid choice: '{kind}'\n")
+            raise ProgramExit(2)
+        if kind in ("bmcimg", "bmc") and page not in ("user", "factory"):
+            self._run.err(
+                f"usage: rsu bmc [-h] [-p {{user,factory}}] [bdf]\n"
+                f"rsu bmc: error: argument -p/--page: invalid choice: '{page}' "
+                "(choose from 'user', 'factory')\n"
+            )
+            raise ProgramExit(2)
+        return kind, address, page, wait
+
+    def main(self) -> int:
+        kind, address, page, wait = self._arguments()
+        found = opae.cards(self._run)
+        if not found:
+            self._run.err("No compatible devices found\n")
+            return _EX_USAGE
+        if address is None:
+            if len(found) > 1:
+                self._run.err("Please specify PCIe address as [<segment>:]<bus>:<device>.<function>\n")
+                self._run.err("Acceptable commands:\n")
+                for pac in found:
+                    self._run.err(f">rsu {kind} {pac.address.partition(':')[2]}\n")
+                return _EX_USAGE
+            address = found[0].address
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
+            self.log(f"invalid bdf: {address}")
+            return _EX_USAGE
+        self._take_lock()
+        for pac in found:
+            if pac.address == f"{match[1] or '0000'}:{match[2]}".lower():
+                return self._reset(pac, _boot_type(kind, page), wait)
+        self.log(f"PCIe address ({address}) does not identify a compatible device")
+        return _EX_UNAVAILABLE
+
+    def _take_lock(self) -> None:
+        files = self._run.vfs
+        if not files.exists("/var/lib/opae"):
+            files.mkdir("/var/lib/opae")
+        files.open(_LOCK, read=False, write=True, create=True, truncate=True)
+
+    def _reset(self, pac: opae.Pac, boot_type: str, wait: float) -> int:
+        self._unbind_neighbours(pac)
+        control = pac.bmc("*-sec*.auto/control")
+        if control is None:  # only an I/O error is caught: the neighbours stay unbound
+            raise opae.traceback(self._run, f"TypeError: rsu not supported by this {_PCI_ID}")
+        files = self._run.vfs
+        if boot_type not in files.read(f"{control}/available_images").decode().split():
+            message = f"ValueError: Boot type {boot_type} is not supported by this {_PCI_ID}"
+            raise opae.traceback(self._run, message)
+        try:
+            files.open(f"{control}/image_load", read=False, write=True).write(boot_type.encode())
+        except OSError as error:
+            self._rescan()
+            self.log(f"RSU operation failed: {opae.os_error_text(error)}")
+            return _EX_IOERR
+        self._run.process.sleep(wait)
+        self._rescan()
+        self.log("RSU operation complete")
+        return 0
+
+    def _unbind_neighbours(self, pac: opae.Pac) -> None:
+        """Take the driver from every other endpoint below the card's root port."""
+        root_port = "/".join(pac.path.split("/")[:5])
+        for link in self._run.vfs.glob("/sys/bus/pci/devices/*/driver"):
+            path = self._run.vfs.realpath(link.removesuffix("/driver"))
+            driver = self._run.vfs.realpath(link)
+            if path.startswith(f"{root_port}/") and path != pac.path and not driver.endswith("/pcieport"):
+                address = path.rpartition("/")[2]
+                self._run.vfs.open(f"{driver}/unbind", read=False, write=True).write(address.encode())
+
+    def _rescan(self) -> None:
+        self._run.vfs.open("/sys/bus/pci/rescan", read=False, write=True).write(b"1")
+
+
+def _boot_type(kind: str, page: str) -> str:
+    if kind in ("bmcimg", "bmc"):
+        return f"bmc_{page}"
+    return {"retimer": "retimer_fw", "sdm": "sdm"}.get(kind, f"fpga_{'user1' if page == 'user' else page}")
+
+
+def rsu(run: Invocation) -> int:
+    """Reset a card, and with it what it runs."""
+    with run.host.clock.actor():
+        return _Tool(run).main()
+
+
+PROGRAMS: dict[str, Main] = {"rsu": rsu}
