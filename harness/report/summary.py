@@ -98,13 +98,47 @@ def _not_as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
     if not wrong:
         return []
     lines = [paint(f"NOT AS STATED ({len(wrong)})", "bold", "red")]
-    for scenario in sorted(wrong, key=_severity)[:SHOWN]:
+    groups = _alike(sorted(wrong, key=_severity))
+    for group in groups[:SHOWN]:
+        scenario = group[0]
         cut_short = f"  [{state_of(scenario)}]" if _found_before_end(scenario) else ""
         lines.append(f"  {_where(scenario)}  {scenario.name}{cut_short}")
         lines += _details(scenario, paint)
-    if len(wrong) > SHOWN:
-        lines.append(f"  ... and {len(wrong) - SHOWN} more, in {FILE_NAME}")
-    return lines
+        lines += _same_elsewhere(group)
+    return lines + _left_out(groups)
+
+
+def _alike(scenarios: Iterable[ScenarioJudgement]) -> list[list[ScenarioJudgement]]:
+    """Group what is the same scenario on several devices and went the same way, in the given order."""
+    groups: dict[object, list[ScenarioJudgement]] = {}
+    for scenario in scenarios:
+        found = frozenset((verdict.kind, verdict.reporter) for verdict in scenario.divergences)
+        key = (_generic(scenario.name, scenario), scenario.outcome, found, state_of(scenario))
+        groups.setdefault(key, []).append(scenario)
+    return list(groups.values())
+
+
+def _generic(text: str, scenario: ScenarioJudgement) -> str:
+    """Return ``text`` without the names of the scenario's device."""
+    if scenario.subject is None:
+        return text
+    text = text.replace(scenario.subject.name, "CARD")
+    return re.sub(rf"\b{re.escape(scenario.subject.host)}\b", "HOST", text) if scenario.subject.host else text
+
+
+def _same_elsewhere(group: Sequence[ScenarioJudgement]) -> list[str]:
+    if len(group) == 1:
+        return []
+    return _wrapped("", f"the same on {', '.join(_device(s) for s in group[1:])}", indent=4)
+
+
+def _device(scenario: ScenarioJudgement) -> str:
+    return scenario.subject.name if scenario.subject is not None else scenario.name
+
+
+def _left_out(groups: Sequence[Sequence[ScenarioJudgement]]) -> list[str]:
+    more = sum(len(group) for group in groups[SHOWN:])
+    return [f"  ... and {more} more, in {FILE_NAME}"] if more else []
 
 
 def _severity(scenario: ScenarioJudgement) -> tuple[int, int]:
@@ -170,7 +204,9 @@ def _as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
     if not shown:
         return []
     lines = [paint(f"DIVERGED AS STATED ({len(shown)})", "bold", "green")]
-    for scenario in shown[:SHOWN]:
+    groups = _alike(shown)
+    for group in groups[:SHOWN]:
+        scenario = group[0]
         seen: set[tuple[VerdictKind, str]] = set()
         for verdict in scenario.divergences:
             if (verdict.kind, verdict.reporter) not in seen:
@@ -179,9 +215,8 @@ def _as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
         if not scenario.divergences and scenario.outcome is not None:
             kind = _padded(scenario.outcome.value, paint, "green")
             lines.append(f"  {kind} {_where(scenario)}  {scenario.name}")
-    if len(shown) > SHOWN:
-        lines.append(f"  ... and {len(shown) - SHOWN} more, in {FILE_NAME}")
-    return lines
+        lines += _same_elsewhere(group)
+    return lines + _left_out(groups)
 
 
 def _one_line(verdict: Verdict, scenario: str, paint: _Paint, colour: str) -> str:
@@ -197,13 +232,15 @@ def _without_result(scenarios: Iterable[ScenarioJudgement], paint: _Paint) -> li
     for scenario in scenarios:
         word = state_of(scenario)
         if word not in ("as-stated", "not-as-stated"):
-            groups.setdefault((word, _first_line(scenario.state_reason)), []).append(scenario)
+            reason = _generic(_first_line(scenario.state_reason), scenario)
+            groups.setdefault((word, reason), []).append(scenario)
     order = [*(state.value for state in _STATES), "interrupted"]
     lines: list[str] = []
-    for (word, reason), members in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
+    for (word, generic), members in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
+        reasons = {_first_line(scenario.state_reason) for scenario in members}
+        reason = reasons.pop() if len(reasons) == 1 else generic
         colour = "dim" if word == RunState.NOT_APPLICABLE.value else "yellow"
-        head = f"{paint(word, 'bold', colour)} ({len(members)}) {reason or 'no reason given'}"
-        lines.append(head)
+        lines.append(f"{paint(word, 'bold', colour)} ({len(members)}) {reason or 'no reason given'}")
         shown = 2 if word == RunState.NOT_APPLICABLE.value else 4
         lines.append(paint(textwrap.indent(_names(members, shown), "    "), "dim"))
     return lines

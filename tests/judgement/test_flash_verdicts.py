@@ -249,3 +249,10 @@ def test_tool_and_kernel_log_contradict_each_other(tell, running, reporter) -> N
     found = [v for v in story.end().judged if v.kind is VerdictKind.CONTRADICTION]
     assert [v.reporter for v in found] == [reporter]
     assert "0x11" in found[0].claimed
+
+
+def test_an_operator_who_stops_the_run_makes_no_report_lost(tell) -> None:
+    story = tell()
+    story.fault("armed")
+    story.flash(result=None, how="raised", raised={"kind": "KeyboardInterrupt"})
+    assert verdict_of(story.end("interrupted")).kind is VerdictKind.UNVERIFIABLE

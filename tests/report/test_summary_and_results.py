@@ -170,6 +170,26 @@ def test_where_everything_is_and_how_to_judge_again(tmp_path: Path) -> None:
     assert "reports     1 MATCH" in text
 
 
+def test_the_same_on_several_devices_is_told_once(tmp_path: Path) -> None:
+    def on(number: int, of: ScenarioJudgement, name: str) -> ScenarioJudgement:
+        card = replace(CARD, name=f"subcloud{number}/card0", host=f"subcloud{number}")
+        return replace(of, name=f"{name}[subcloud{number}/card0]", subject=card)
+
+    numbers = range(1, 5)
+    down = scenario("", run_state=RunState.INFRA, outcome=None, as_stated=False)
+    run = run_of(
+        *(on(n, DIVERGED, "test_wrong") for n in numbers),
+        *(on(n, REPRODUCED, "test_known") for n in numbers),
+        *(on(n, replace(down, state_reason=f"subcloud{n} is down"), "test_down") for n in numbers),
+    )
+    text = render(run, tmp_path)
+    assert "NOT AS STATED (4)" in text
+    assert text.count("test_wrong[") == 1
+    assert text.count("test_known[") == 1
+    assert text.count("the same on subcloud2/card0, subcloud3/card0, subcloud4/card0") == 2
+    assert "INFRA (4) HOST is down" in text
+
+
 def test_the_worst_of_many_is_always_shown(tmp_path: Path) -> None:
     mild = replace(LIE, kind=VerdictKind.STALE, reporter="inventory")
     stale = [

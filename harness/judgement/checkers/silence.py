@@ -11,6 +11,9 @@ from harness.judgement.values import Unknown, Value
 #: Which tool owes a word about an operation. Operations that no tool reports are not listed.
 REPORTER_OF = {"flash": "fpgasupdate", "reset": "rsu"}
 
+#: How the run's own end shows in the completion of an operation: the names of what Ctrl-C raises.
+_INTERRUPTS = frozenset({"KeyboardInterrupt", "Exit", "SystemExit"})
+
 
 def check_silence(
     block: Block, operation: Operation, attempted: Value[bool], truth: str, how_read: str
@@ -25,7 +28,7 @@ def check_silence(
     if not reporter or operation.never_began or any(c.reporter == reporter for c in operation.claims):
         return
     done = operation.completion
-    if done is None and not block.ended:
+    if not block.ended and (done is None or done.error.get("kind") in _INTERRUPTS):
         kind, words = VerdictKind.UNVERIFIABLE, "nothing yet (the run ended before the operation did)"
     elif done is not None and done.how == "raised" and not _accepted(operation, attempted):
         return
