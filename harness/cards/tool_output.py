@@ -45,7 +45,8 @@ _IOCTL_ERRORS = {
 }
 
 _LOG = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+\] \[(?P<level>[A-Z]+) *\] (?P<text>.*)$")
-_BAR = re.compile(r"^\( *(?P<percent>\d{1,4})%\)")
+_PID = re.compile(rf"{PID_MARK}([0-9]{{1,10}})")
+_BAR = re.compile(r"^\( *(?P<percent>[0-9]{1,4})%\)")
 _ERROR = re.compile(
     rf"^(?:(?P<phase>{'|'.join(sorted(STATUS_WORDS))}):)?(?P<error>{'|'.join(sorted(ERROR_WORDS))})$"
 )
@@ -96,8 +97,8 @@ class ToolOutput:
         return [progress for line in lines if (progress := self._line(line.rstrip())) is not None]
 
     def _line(self, line: str) -> Progress | None:
-        if line.startswith(PID_MARK) and line.removeprefix(PID_MARK).isdecimal():
-            self.pid = self.pid or int(line.removeprefix(PID_MARK))
+        if pid := _PID.fullmatch(line):
+            self.pid = self.pid or int(pid[1])
             return None
         if bar := _BAR.match(line):
             # Some versions count beyond 100 % (opae-sdk #3078).

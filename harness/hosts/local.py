@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.errors import DeadlineError, InfrastructureError
 from harness.hosts.commands import permitted_line, read_only_line
-from harness.hosts.permits import Permit
+from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import CommandResult
 from harness.hosts.sources import opened
 
@@ -49,8 +49,10 @@ class LocalHost:
         if permit is None:
             line = read_only_line(argv, self._tools)
         else:
+            permit = genuine(permit)
             permit.check_command(self._name, argv)
-            line = permitted_line(argv)
+            # What is run is what the permit says, not what the caller holds.
+            line = permitted_line(permit.argv)
         began = time.monotonic()
         process = subprocess.Popen(
             ["/bin/sh", "-c", line],
@@ -86,8 +88,9 @@ class LocalHost:
     def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
         """Write ``source`` to ``path``; a file that this call began and could not finish is removed."""
         with opened(source) as (handle, size, sha256):
+            permit = genuine(permit)
             permit.check_write(self._name, path, sha256)
-            target = Path(path)
+            target = Path(permit.path)
             existed = target.exists()
             try:
                 with target.open("wb") as written:

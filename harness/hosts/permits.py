@@ -48,13 +48,7 @@ class Permit:
     seal: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not hmac.compare_digest(
-            self.seal, _seal(self.act, self.host, self.reason, self.argv, self.path, self.sha256)
-        ):
-            raise RefusedError(
-                "A permit cannot be made by hand.",
-                hint="Use the operations of harness.cards, harness.registry or harness.lab.",
-            )
+        genuine(self)
 
     def check_command(self, host: str, argv: Sequence[str]) -> None:
         """:raises RefusedError: this permit is not for running ``argv`` on ``host``."""
@@ -71,6 +65,22 @@ class Permit:
                 f"The permit to {self.act} on {self.host} does not cover these bytes "
                 f"(sha256 {sha256[:12]}...) at {path} on {host}; nothing was written."
             )
+
+
+def genuine(permit: object) -> Permit:
+    """Return ``permit``, if it is one that an authority issued and nobody changed since.
+
+    :raises RefusedError: it was made, derived or changed by hand.
+    """
+    if type(permit) is Permit:
+        p = permit
+        due = _seal(p.act, p.host, p.reason, p.argv, p.path, p.sha256)
+        if isinstance(p.seal, str) and hmac.compare_digest(p.seal.encode(errors="replace"), due.encode()):
+            return permit
+    raise RefusedError(
+        "A permit cannot be made by hand.",
+        hint="Use the operations of harness.cards, harness.registry or harness.lab.",
+    )
 
 
 class Authority:

@@ -22,7 +22,7 @@ from harness.errors import DeadlineError, InfrastructureError, LinkLostError, Re
 from harness.hosts.access import Access
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.connection import open_connection
-from harness.hosts.permits import Permit
+from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import CommandResult
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
@@ -70,8 +70,12 @@ class SshHost:
         if permit is None:
             line = read_only_line(argv, self._tools)
             return self._again(lambda: self._result(argv, line, deadline, on_output))
+        permit = genuine(permit)
         permit.check_command(self._name, argv)
-        return self._result(argv, permitted_line(argv), deadline, on_output, lost_is_result=True)
+        # What is run is what the permit says, not what the caller holds.
+        return self._result(
+            permit.argv, permitted_line(permit.argv), deadline, on_output, lost_is_result=True
+        )
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``. :raises OSError: with the errno of the remote `cat`."""
@@ -92,8 +96,9 @@ class SshHost:
         :raises InfrastructureError: the host could not take them, such as for a full disk.
         """
         with opened(source) as (handle, size, sha256):
+            permit = genuine(permit)
             permit.check_write(self._name, path, sha256)
-            self._put(handle, size, sha256, path, time.monotonic() + deadline)
+            self._put(handle, size, sha256, permit.path, time.monotonic() + deadline)
 
     def wait_until_reachable(self, *, deadline: float = 300.0) -> None:
         """Return when the host takes a login again, as after a reboot.
