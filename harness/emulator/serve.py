@@ -66,7 +66,7 @@ def _leave(runtime: Path, status: int) -> None:
 def _hold_pid_file(path: Path) -> int:
     """Write our id to ``path`` and lock it for as long as we live: that, not the id, says that we do."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # whoever looks whether we live holds it for an instant
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor

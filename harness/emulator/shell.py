@@ -54,6 +54,7 @@ class Shell:
         name: str = "bash",
         cwd: str = "/",
         arguments: tuple[str, ...] = (),
+        zero: str = "",
     ) -> None:
         self.host = host
         self.process = process
@@ -62,6 +63,7 @@ class Shell:
         self.variables = dict(env)
         self.exported = set(env)
         self.name = name
+        self.zero = zero or name
         self.cwd = cwd
         self.arguments = list(arguments)
         self.status = 0
@@ -265,6 +267,7 @@ class Shell:
         inner.variables = dict(self.variables)
         inner.exported = set(self.exported)
         inner.shell_pid = self.shell_pid
+        inner.zero = self.zero
         inner.status = self.status
         inner.last_job = self.last_job
         return inner
@@ -340,7 +343,12 @@ class Shell:
         if not words:
             self.streams = streams
             return 0
-        raise ShellExit(self.run_program(words, streams, assigned, replace_shell=True))
+        try:
+            status = self.run_program(words, streams, assigned, replace_shell=True, report_missing=False)
+        except ProgramNotFound as problem:
+            self.complain(self.messages.exec_failed(problem.text))
+            status = problem.status
+        raise ShellExit(status)
 
     def run_program(
         self,
@@ -459,20 +467,13 @@ def _substitutes(command: Simple) -> bool:
     return any(isinstance(part, Substitution) for _, word in command.assignments for part in word)
 
 
-def execute(invocation: Invocation, words: list[str], env: dict[str, str], *, replace_process: bool) -> int:
-    """Run the program ``words`` for another program, as ``env`` and ``flock`` do; return its status.
+def run_script(
+    invocation: Invocation, text: str, name: str, arguments: tuple[str, ...], zero: str = ""
+) -> int:
+    """Run the script ``text`` in a shell of its own that takes the place of the calling program.
 
-    Where it does not replace the caller's process, death by a signal is 128 plus its number.
-
-    :raises ProgramNotFound: there is no such program.
+    ``name``: which shell, ``sh`` or ``bash``; ``zero``: what ``$0`` is, where that is another.
     """
-    shell = Shell(invocation.host, invocation.process, invocation.streams, env, cwd=invocation.cwd)
-    status = shell.run_program(words, invocation.streams, replace_shell=replace_process, report_missing=False)
-    return status if status >= 0 or replace_process else SIGNAL_BASE - status
-
-
-def run_script(invocation: Invocation, text: str, name: str, arguments: tuple[str, ...]) -> int:
-    """Run the script ``text`` in a shell of its own that takes the place of the calling program."""
     shell = Shell(
         invocation.host,
         invocation.process,
@@ -481,5 +482,6 @@ def run_script(invocation: Invocation, text: str, name: str, arguments: tuple[st
         name=name,
         cwd=invocation.cwd,
         arguments=arguments,
+        zero=zero,
     )
     return shell.main(text)

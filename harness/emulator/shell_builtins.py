@@ -214,16 +214,17 @@ def _kill(shell: Shell, words: list[str]) -> int:
         try:
             number = _signal_number(text)
         except KeyError:
-            bad = "invalid signal number or name: " if shell.name == "sh" else ""
-            tail = "" if shell.name == "sh" else ": invalid signal specification"
-            _complain(shell, words, f"{bad}{text}{tail}")
-            return 1 if shell.name != "sh" else 2
+            if shell.name == "sh":
+                _complain(shell, words, f"Illegal option -{text[0]}")
+                return 2
+            _complain(shell, words, f"{text}: invalid signal specification")
+            return 1
     status = 0
     for target in targets:
         process = shell.host.processes.find(int(target)) if target.isdigit() else None
         if process is None:
             gone = os.strerror(errno.ESRCH)
-            _complain(shell, words, gone if shell.name == "sh" else f"({target}) - {gone}")
+            _complain(shell, words, f"{gone}\n" if shell.name == "sh" else f"({target}) - {gone}")
             status = 1
         elif number:
             process.send(number)

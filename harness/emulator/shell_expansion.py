@@ -97,7 +97,7 @@ class Expander:
         if name in ("@", "*"):
             return " ".join(shell.arguments)
         if name == "0":
-            return shell.name
+            return shell.zero
         if name.isdigit():
             index = int(name) - 1
             return shell.arguments[index] if index < len(shell.arguments) else None

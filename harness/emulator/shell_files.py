@@ -64,6 +64,12 @@ class Messages:
             return f"{self.prefix}{name}: not found\n"
         return f"{self.prefix}{name}: {'No such file or directory' if '/' in name else 'command not found'}\n"
 
+    def exec_failed(self, text: str) -> str:
+        """``exec`` of a program failed, of which ``text`` is the usual complaint."""
+        if self._dash or ": command not found" not in text:
+            return text.replace(self.prefix, f"{self.prefix}exec: ", 1) if self._dash else text
+        return f"{self.prefix}exec: {text.removeprefix(self.prefix).replace(': command', ':')}"
+
     def not_executable(self, name: str, is_directory: bool) -> str:
         """There is such a file, but it cannot be run."""
         text = "Is a directory" if is_directory and not self._dash else "Permission denied"

@@ -295,8 +295,10 @@ class _Parser:
         words: list[Word] = []
         while not self._operator() and self._at < len(self._text):
             words.append(self._word())
-        if self._operator() == ";":
-            self._take(";")
+        separator = self._operator()
+        if separator not in (";", "\n"):
+            raise self._unexpected()
+        self._take(separator)
         self._expect("do")
         body = self.script(until=("done",))
         self._expect("done")

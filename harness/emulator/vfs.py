@@ -11,8 +11,9 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 _MAX_LINKS = 40  # what Linux allows before ELOOP
 _ATTRIBUTE_SIZE = 4096  # st_size of every sysfs attribute
@@ -334,44 +335,38 @@ class Vfs:
         return self.open(path).read()
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the sorted paths that ``pattern`` (a shell pattern, ``\\`` quotes) matches."""
-        absolute = pattern.startswith("/")
-        found = [("/" if absolute else "", "/" if absolute else "")]
-        parts = [part for part in pattern.split("/") if part]
-        for index, part in enumerate(parts):
-            last = index == len(parts) - 1
-            step = list(self._glob_step(found, part))
-            found = [(path, path + "/") for path in step] if not last else [(path, path) for path in step]
-        paths = [path for path, _ in found]
+        """Return the sorted paths that the absolute ``pattern`` (``\\`` quotes) matches, as a shell does."""
+        found: list[tuple[str, Node]] = [("", self.root)]
+        with self._lock:
+            for part in pattern.split("/"):
+                if part:
+                    found = [match for path, node in found for match in self._matches(path, node, part)]
+            paths = [path for path, _ in found]
         if pattern.endswith("/"):
             paths = [f"{path}/" for path in paths if self._is_directory(path)]
         return sorted(paths)
 
-    def _glob_step(self, bases: list[tuple[str, str]], part: str) -> Iterator[str]:
-        if not has_magic(part):
-            name = unescape(part)
-            for _, prefix in bases:
-                if self._lexists(prefix + name):
-                    yield prefix + name
-            return
-        matcher = pattern_regex(part)
-        for base, prefix in bases:
-            try:
-                names = self.listdir(base)
-            except OSError:
-                continue
-            for name in names:
-                if name.startswith(".") and not part.startswith("."):
-                    continue
-                if matcher.fullmatch(name):
-                    yield prefix + name
-
-    def _lexists(self, path: str) -> bool:
+    def _matches(self, path: str, node: Node, part: str) -> list[tuple[str, Node]]:
+        """Return what ``part`` of a pattern matches in the directory ``node`` at ``path``."""
         try:
-            self.node(path, follow=False)
+            if isinstance(node, Link):
+                node = self.node(path)
+            if part in (".", ".."):
+                return [(f"{path}/{part}", self.node(f"{path}/{part}"))]
         except OSError:
-            return False
-        return True
+            return []
+        if not isinstance(node, Directory):
+            return []
+        if not has_magic(part):
+            child = node.children.get(unescape(part))
+            return [] if child is None else [(f"{path}/{unescape(part)}", child)]
+        matches = pattern_regex(part).fullmatch
+        hidden = part.startswith(".")
+        return [
+            (f"{path}/{name}", child)
+            for name, child in node.children.items()
+            if matches(name) and (hidden or not name.startswith("."))
+        ]
 
     def _is_directory(self, path: str) -> bool:
         try:
@@ -461,6 +456,7 @@ class Vfs:
 _MAGIC = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
 
 
+@lru_cache(maxsize=1024)
 def has_magic(pattern: str) -> bool:
     """Return whether ``pattern`` holds an unquoted ``*``, ``?`` or ``[``."""
     return _MAGIC.search(pattern) is not None
@@ -468,9 +464,10 @@ def has_magic(pattern: str) -> bool:
 
 def unescape(pattern: str) -> str:
     """Return ``pattern`` without its quoting backslashes."""
-    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL) if "\\" in pattern else pattern
 
 
+@lru_cache(maxsize=1024)
 def pattern_regex(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of the shell pattern ``pattern`` (``\\`` quotes the next one)."""
     out: list[str] = []

@@ -139,13 +139,16 @@ def start_lab(
     entry = inventory.lab(lab_name)
     if not any(host.emulated for host in entry.hosts.values()):
         return RunningLab(entry)
-    _check(inventory, entry)
+    check_profiles_of(inventory, entry)
     process = EmulatorProcess(specification(inventory, entry), state=state_dir)
     return RunningLab(entry, process.doors, process)
 
 
-def _check(inventory: Inventory, entry: Lab) -> None:
-    """Place an unknown profile value at its line; only where there is one, for that reads the file again."""
+def check_profiles_of(inventory: Inventory, entry: Lab) -> None:
+    """Place a wrong profile value at its line; only where one is given, for that reads the file again.
+
+    :raises ConfigurationError: with file, line and key.
+    """
     if any(card.emulated and card.emulated.profile for _, card in entry.cards()):
         from harness.lab.profiles import check_emulated
 

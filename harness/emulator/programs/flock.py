@@ -7,7 +7,7 @@ import os
 import time
 
 from harness.emulator.programs.base import Invocation, Main, reason
-from harness.emulator.shell import ProgramNotFound, execute
+from harness.emulator.programs.launch import ProgramNotFound, execute
 
 _LONG = {
     "--shared": "-s",

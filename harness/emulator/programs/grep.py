@@ -19,6 +19,13 @@ _CLASSES = {
     "xdigit": "0-9a-fA-F",
     "punct": r"!-/:-@\[-`{-~",
 }
+#: What Python's complaints are called in GNU's.
+_GNU_WORDS = {
+    "missing ), unterminated subpattern": "Unmatched ( or \\(",
+    "unbalanced parenthesis": "Unmatched ) or \\)",
+    "unterminated character set": "Unmatched [, [^, [:, [., or [=",
+    "nothing to repeat": "Invalid preceding regular expression",
+}
 _LONG = {
     "--with-filename": "-H",
     "--no-filename": "-h",
@@ -94,7 +101,7 @@ class _Search:
             text.pop()
         if b"\0" in data and not self.flags & {"-a", "-c", "-l", "-L", "-q"}:
             if any(self._selects(line) for line in text):
-                run.out(f"grep: {label}: binary file matches\n")
+                run.complain(f"{label}: binary file matches")
                 return True
             return False
         silent = bool(self.flags & {"-q", "-c", "-l", "-L"})
@@ -159,7 +166,7 @@ def _prepare(run: Invocation) -> tuple[_Search, list[str]]:
             joined = rf"(?<!\w)(?:{joined})(?!\w)"
         regex = re.compile(joined.encode("utf-8", "surrogateescape"), re.IGNORECASE if "-i" in flags else 0)
     except re.error as problem:
-        run.complain(str(problem).capitalize())
+        run.complain(_GNU_WORDS.get(problem.msg, problem.msg))
         raise ProgramExit(2) from None
     recursive = bool(flags & {"-r", "-R"})
     named = "-H" in flags or ("-h" not in flags and (len(words) > 1 or recursive))

@@ -8,7 +8,7 @@ import re
 import time
 
 from harness.emulator.programs.base import Invocation, Main, ProgramExit
-from harness.emulator.shell import ProgramNotFound, execute, run_script
+from harness.emulator.programs.launch import ProgramNotFound, execute, run_builtin, run_script
 
 _WEEKDAY_DATE = "%a %b %e %H:%M:%S"
 
@@ -262,14 +262,14 @@ def shell(run: Invocation) -> int:
     while words and re.fullmatch(r"-[leu]+", words[0]):
         words.pop(0)
     if words and words[0].startswith("-") and words[0].endswith("c") and len(words) > 1:
-        return run_script(run, words[1], name, tuple(words[3:]))
+        return run_script(run, words[1], name, tuple(words[3:]), words[2] if len(words) > 2 else "")
     if words:
         try:
             text = run.vfs.read(run.path(words[0])).decode("utf-8", "replace")
         except OSError:
             run.complain(f"0: cannot open {words[0]}: No such file")
             return 2
-        return run_script(run, text, name, tuple(words[1:]))
+        return run_script(run, text, name, tuple(words[1:]), words[0])
     return run_script(run, run.streams.stdin.read().decode("utf-8", "replace"), name, ())
 
 
@@ -291,6 +291,12 @@ PROGRAMS: dict[str, Main] = {
     "reboot": reboot,
     "pgrep": pgrep,
     "ps": ps,
+    "echo": run_builtin,
+    "printf": run_builtin,
+    "test": run_builtin,
+    "[": run_builtin,
+    "kill": run_builtin,
+    "pwd": run_builtin,
     "sh": shell,
     "bash": shell,
 }

@@ -1,0 +1,199 @@
+"""Labs that stay up in the background: started, found again, stopped; what a killed one left is cleaned."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ConfigurationError, InfrastructureError
+from harness.lab.bench import Bench
+from harness.lab.emulator import Doors, EmulatorProcess
+from harness.lab.running import RunningLab, check_profiles_of
+from harness.lab.specification import specification
+
+if TYPE_CHECKING:
+    from harness.inventory.model import Inventory
+
+_DIRECTORY = Path(".hil/labs")
+_END_SECONDS = 10.0
+_POLL_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundLab:
+    """The place of one lab below the inventory's directory, whether it runs or not.
+
+    ``name``: what it is called; the lab of the inventory unless another name was given.
+    """
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.directory.name
+
+    @property
+    def state(self) -> Path:
+        """Where its cards keep their flash."""
+        return self.directory / "state"
+
+    @property
+    def log(self) -> Path:
+        """What its process said."""
+        return self.directory / "log"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.directory / "pid"
+
+    @property
+    def _doors_file(self) -> Path:
+        return self.directory / "lab.json"
+
+    def pid(self) -> int | None:
+        """Return the process id of the running lab, or None.
+
+        Its process holds a lock on the file for as long as it lives, so that neither an id that was given
+        to another process nor a file that was left behind can deceive us.
+        """
+        try:
+            descriptor = os.open(self._pid_file, os.O_RDWR)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(os.read(descriptor, 32) or b"0") or None
+        finally:
+            os.close(descriptor)
+        return None
+
+    def lab_name(self) -> str:
+        """Return the inventory's name of the lab that runs here. :raises ConfigurationError: none does."""
+        return str(self._stored()["lab"])
+
+    def doors(self) -> Doors:
+        """Return where the running lab is reached. :raises ConfigurationError: it does not run."""
+        return Doors.from_json(self._stored())
+
+    def _stored(self) -> dict[str, object]:
+        if self.pid() is None or not self._doors_file.exists():
+            raise ConfigurationError(f"The lab {self.name!r} is not running.", hint="Start it: hil lab up")
+        found: dict[str, object] = json.loads(self._doors_file.read_text(encoding="utf-8"))
+        return found
+
+    def up(self, inventory: Inventory, lab_name: str | None = None) -> Doors:
+        """Start the lab and leave it running; cards come up in the state that they were left in.
+
+        :raises ConfigurationError: it runs already, or nothing in it is emulated.
+        :raises InfrastructureError: its process did not start.
+        """
+        entry = inventory.lab(lab_name)
+        if not any(host.emulated for host in entry.hosts.values()):
+            raise ConfigurationError(
+                f"No host of the lab {entry.name!r} is emulated; there is nothing to keep running.",
+                hint=f"It is described in {inventory.path}.",
+            )
+        check_profiles_of(inventory, entry)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self._exclusively():
+            if self.pid() is not None:
+                raise ConfigurationError(
+                    f"The lab {self.name!r} is running already (process {self.pid()}).",
+                    hint="See `hil lab status`, stop it with `hil lab down`, "
+                    "or start another one beside it: hil lab up --as NAME",
+                )
+            self._clean()
+            spec = specification(inventory, entry)
+            process = EmulatorProcess(spec, state=self.state, pid_file=self._pid_file, log=self.log)
+            doors = process.detach()
+            content = json.dumps({"lab": entry.name, **doors.to_json()}, indent=2)
+            unfinished = self._doors_file.with_suffix(".new")
+            unfinished.write_text(content + "\n", encoding="utf-8")
+            unfinished.replace(self._doors_file)
+        return doors
+
+    @contextlib.contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """Keep two commands from starting or stopping the same lab at once."""
+        with (self.directory / "guard").open("w") as guard:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            yield
+
+    def attach(self, inventory: Inventory) -> RunningLab:
+        """Return the running lab; closing that leaves it running. :raises ConfigurationError: none runs."""
+        return RunningLab(inventory.lab(self.lab_name()), self.doors())
+
+    def down(self, *, forget: bool = False) -> bool:
+        """Stop the lab; return whether it ran. What the cards hold is kept, unless ``forget``.
+
+        :raises InfrastructureError: its process did not end.
+        """
+        if not self.directory.is_dir():
+            return False
+        with self._exclusively():
+            return self._down(forget)
+
+    def _down(self, forget: bool) -> bool:
+        pid = self.pid()
+        if pid is not None:
+            with contextlib.suppress(ConfigurationError, InfrastructureError):
+                Bench(self.doors().control).stop()
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if self._gone_within(_END_SECONDS):
+                    break
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if not self._gone_within(_END_SECONDS):
+                raise InfrastructureError(f"The lab {self.name!r} (process {pid}) does not end.")
+        self._clean()
+        if forget:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        return pid is not None
+
+    def _gone_within(self, seconds: float) -> bool:
+        """Wait for the lock on the pid file; it falls when the process ends, and only then."""
+        deadline = time.monotonic() + seconds
+        while self.pid() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def _clean(self) -> None:
+        """Remove what a lab that does not run any more has left: its socket, its key, the pid file."""
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            doors = Doors.from_json(json.loads(self._doors_file.read_text(encoding="utf-8")))
+            shutil.rmtree(doors.runtime, ignore_errors=True)
+        self._doors_file.unlink(missing_ok=True)
+        self._pid_file.unlink(missing_ok=True)
+
+
+def background_lab(inventory: Inventory, name: str | None = None) -> BackgroundLab:
+    """Return the place of the lab called ``name``, by default the inventory's default lab."""
+    chosen = name or inventory.default_lab
+    if "/" in chosen or chosen.startswith("."):
+        raise ConfigurationError(
+            f"{chosen!r} cannot be the name of a lab.", hint="Use letters, digits, - and _."
+        )
+    return BackgroundLab(_base(inventory) / chosen)
+
+
+def background_labs(inventory: Inventory) -> list[BackgroundLab]:
+    """Return every lab that was ever started beside this inventory and not forgotten, by name."""
+    base = _base(inventory)
+    return [BackgroundLab(path) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
+
+
+def _base(inventory: Inventory) -> Path:
+    return inventory.path.absolute().parent / _DIRECTORY
