@@ -25,17 +25,18 @@ class AuthReport:
 
 
 def new_lines(before: str, after: str) -> list[str]:
-    """Return the lines of ``after`` that follow the last line of ``before``.
+    """Return the lines of ``after`` that were not in ``before``.
 
-    Where that line is gone (the ring buffer wrapped, or the host booted) all of ``after`` is new.
+    The buffer is a ring: ``after`` can begin later than ``before``. Where nothing of ``before`` is left
+    (it wrapped altogether, or the host booted) all of ``after`` is new.
     """
     old, new = before.splitlines(), after.splitlines()
-    if not old:
-        return new
-    last = old[-1]
-    for index in range(len(new) - 1, -1, -1):
-        if new[index] == last:
-            return new[index + 1 :]
+    if not new:
+        return []
+    for index, line in enumerate(old):
+        kept = len(old) - index
+        if line == new[0] and old[index:] == new[:kept]:
+            return new[kept:]
     return new
 
 

@@ -14,6 +14,7 @@ BUSY = 75
 LOCK_FOLDER = "/run/lock"
 
 _SHELL_COMPLAINT = re.compile(r"^(?:\S*/)?(?:flock|sh|dash|bash|env): .+$", re.MULTILINE)
+_LOCK_WORD = re.compile(r"/\S*/hil-[0-9A-Za-z.-]+\.lock")
 
 
 def lock_path(identity: str, folder: str = LOCK_FOLDER) -> str:
@@ -38,8 +39,10 @@ def check_begun(host: Host, result: CommandResult, card: str, address: str) -> N
     :raises InfrastructureError: another process holds the card, or the command could not be started.
     """
     if result.exit_code == BUSY:
+        lock = _LOCK_WORD.search(" ".join(result.argv))
+        who = holder(host, lock[0] if lock else "", address)
         raise InfrastructureError(
-            f"{card} is in use: {holder(host, address)} holds it on {host.name}; nothing was changed.",
+            f"{card} is in use: {who} holds it on {host.name}; nothing was changed.",
             hint="Wait for it to end. Two updaters on one card are never allowed.",
         )
     complaint = _SHELL_COMPLAINT.search(result.stderr)
@@ -51,19 +54,30 @@ def check_begun(host: Host, result: CommandResult, card: str, address: str) -> N
         )
 
 
-def holder(host: Host, address: str) -> str:
-    """Return who works on the card at ``address``, for people; never fails."""
+def holder(host: Host, lock: str, address: str) -> str:
+    """Return who holds ``lock``, or at least who works on the card at ``address``; never fails."""
     try:
+        pid = _lock_owner(host, lock)
+        if pid is not None:
+            words = host.read(f"/proc/{pid}/cmdline", deadline=5.0).decode(errors="replace").split("\0")
+            return f"process {pid} ({shlex.join(filter(None, words))[:160]})"
         found = host.run(["pgrep", "-a", "-f", address], deadline=5.0)
-    except InfrastructureError:
+    except (InfrastructureError, OSError):
         return "another process"
     for line in found.stdout.splitlines():
-        pid, _, command = line.partition(" ")
-        words = command.split()
-        if (
-            pid.isdigit()
-            and words
-            and not {"pgrep", "flock"} & {word.rsplit("/", 1)[-1] for word in words[:3]}
-        ):
-            return f"process {pid} ({shlex.join(words)[:160]})"
+        number, _, command = line.partition(" ")
+        names = {word.rsplit("/", 1)[-1] for word in command.split()[:3]}
+        if number.isdigit() and names and not names & {"pgrep", "flock"}:
+            return f"process {number} ({command[:160]})"
     return "another process"
+
+
+def _lock_owner(host: Host, lock: str) -> int | None:
+    """Return the process that the kernel has as owner of ``lock``; None where that cannot be told."""
+    inode = host.run(["stat", "-c", "%i", lock], deadline=5.0).stdout.strip()
+    table = host.run(["cat", "/proc/locks"], deadline=5.0).stdout
+    row = re.compile(rf"\d+: FLOCK +ADVISORY +WRITE +([1-9]\d*) +[0-9a-f]+:[0-9a-f]+:{inode} .*")
+    owners = (
+        [match[1] for match in map(row.fullmatch, table.splitlines()) if match] if inode.isdigit() else []
+    )
+    return int(owners[0]) if len(owners) == 1 else None

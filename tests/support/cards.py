@@ -88,7 +88,8 @@ def one(address, pattern):
     return next(card(address).glob("fpga_region/region*/dfl-fme.*/" + pattern))
 
 def log(level, text):
-    print(f"[2031-02-03 04:05:06.78] [{{level:8}}] {{text}}", flush=True)
+    # Not print: a signal handler must not come into the middle of its buffer.
+    os.write(1, f"[2031-02-03 04:05:06.78] [{{level:8}}] {{text}}\\n".encode())
 
 def stop(number, frame):
     log("ERROR", "Caught SIGTERM")

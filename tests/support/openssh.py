@@ -111,9 +111,7 @@ def _lacking_packages(program: Path) -> list[str]:
 class OpenSsh:
     """A running server on loopback for the current user, with a host key and a login key of its own."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
-        """``programs``: folder that comes first in the PATH of what is run over SSH."""
-        self._programs = programs
+    def __init__(self, folder: Path) -> None:
         self.user = getpass.getuser()
         self.port = 0
         self.host_key = _new_key(folder / "host_key")
@@ -148,8 +146,11 @@ class OpenSsh:
 
     def _accounts(self) -> dict[str, str]:
         accounts = self._folder / "passwd"
+        me = pwd.getpwuid(os.geteuid())
+        # A plain shell: root's own may read start-up files that take longer than the tests.
         accounts.write_text(
-            Path("/etc/passwd").read_text() + f"{PRIVSEP_USER}:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
+            f"{me.pw_name}:x:{me.pw_uid}:{me.pw_gid}::{me.pw_dir}:/bin/sh\n"
+            f"{PRIVSEP_USER}:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
         )
         return {"NSS_WRAPPER_PASSWD": str(accounts), "NSS_WRAPPER_GROUP": "/etc/group"}
 
@@ -160,7 +161,6 @@ class OpenSsh:
             f"AuthorizedKeysFile {self._folder}/authorized_keys\nPidFile none\nUsePAM no\n"
             "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
             "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
-            f"SetEnv PATH={self._programs}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
         )
         # -r: newer servers would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(

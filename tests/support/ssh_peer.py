@@ -12,9 +12,8 @@ from harness.hosts.ssh import SshHost
 
 @pytest.fixture(scope="session")
 def openssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSsh]:
-    """One real server for the test process; its PATH begins with a folder for the tests' programs."""
-    folder = tmp_path_factory.mktemp("openssh")
-    server = OpenSsh(folder, folder / "programs")
+    """One real server for the test process."""
+    server = OpenSsh(tmp_path_factory.mktemp("openssh"))
     try:
         server.start()
         yield server
