@@ -114,7 +114,9 @@ def parse_fpgainfo(text: str) -> list[CardInfo]:
 
     Never raises: text that is not of `fpgainfo` gives an empty list or Unknown fields.
     """
-    return [info for block in _blocks(text) if (info := _card(block)) is not None]
+    found = [info for block in _blocks(text) if (info := _card(block)) is not None]
+    # A complaint before the first card looks like a row of its own.
+    return [info for info in found if info.fields or info.sensors] or found
 
 
 def parse_errors(text: str) -> dict[str, Value[int]]:

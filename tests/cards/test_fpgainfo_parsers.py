@@ -178,6 +178,12 @@ def test_two_cards_in_one_text() -> None:
     ]
 
 
+def test_a_complaint_before_the_card_is_no_card() -> None:
+    assert (
+        one(f"board.c:12:open() **ERROR** : Failed to get token\n{FME_2026}").fields == one(FME_2026).fields
+    )
+
+
 def test_a_field_that_is_given_twice_differently_counts_for_nothing() -> None:
     text = SECURITY + "User flash update counter: 32\n"
     assert one(text).fields["flash_count"] == Unknown("given twice with different values")
