@@ -59,8 +59,7 @@ def test_a_dead_process_amid_copying_leaves_the_page_erased(tmp_path: Path, make
     bench = make_bench(CardState(user_page=image("A/csk1")[0x400:]), store=CardStore(tmp_path))
     bench.card.hold("copying")
     bench.start(image("A/csk0"))
-    while bench.card.held() is None:
-        bench.clock.sleep(0.1)
+    bench.reach("copying")
     loaded = CardStore(tmp_path).load()
     assert loaded is not None
     assert loaded.user_page == b""

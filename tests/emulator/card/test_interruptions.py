@@ -18,15 +18,6 @@ def running_old(bench, image):
     return bench
 
 
-def reach(bench, phase: str) -> None:
-    """Let time pass until the held phase has begun."""
-    for _ in range(1000):
-        if bench.card.held() == phase:
-            return
-        bench.clock.sleep(0.1)
-    raise AssertionError(f"{phase} never came")
-
-
 @pytest.mark.parametrize(
     ("phase", "status", "afterwards"),
     [
@@ -41,7 +32,7 @@ def test_power_cut(running_old, image, phase: str, status: str, afterwards: int)
     bench = running_old
     bench.card.hold(phase)
     bench.start(image(NEW))
-    reach(bench, phase)
+    bench.reach(phase)
     assert bench.card.upload.status() == status
     bench.card.power_off()
     assert (bench.card.address, bench.card.functions(), bench.card.held()) == (None, [], None)
@@ -73,7 +64,7 @@ def test_power_cut_before_a_key_is_programmed_leaves_none(make_bench, image, roo
     bench = make_bench(state)
     bench.card.hold("keys")
     bench.start(image(name))
-    reach(bench, "keys")
+    bench.reach("keys")
     assert bench.card.doorbell >> 4 & 0xF == (7 if name == "root-key-A" else 6)
     bench.power_cycle()
     assert bench.card.root_entry_hash("SR") == state.sr_root
@@ -92,7 +83,7 @@ def test_host_reboot_while_programming_lets_the_card_finish(running_old, image, 
     bench = running_old
     bench.card.hold(phase)
     bench.start(image(NEW))
-    reach(bench, phase)
+    bench.reach(phase)
     bench.card.host_restarted()
     assert (bench.card.upload.status(), bench.card.upload.error()) == ("idle", "")
     bench.card.release()
@@ -111,7 +102,7 @@ def test_host_reboot_before_that_leaves_the_card_waiting_until_it_gives_up(
     bench = running_old
     bench.card.hold(phase)
     bench.start(image(NEW))
-    reach(bench, phase)
+    bench.reach(phase)
     bench.card.host_restarted()
     bench.card.release()
     assert bench.flash(image(NEW)) == "preparing:device-busy"

@@ -139,8 +139,7 @@ def test_cancel_before_programming_ends_with_user_abort_and_the_old_page(bench, 
     bench.flash(image("A/csk1"))
     bench.card.hold(phase)
     bench.start(image("A/csk0"))
-    while bench.card.held() is None:
-        bench.clock.sleep(0.1)
+    bench.reach(phase)
     assert bench.card.upload.status() == phase
     bench.card.upload.cancel(b"1")
     assert bench.card.upload.status() == phase  # heard at the next step only
@@ -155,8 +154,7 @@ def test_cancel_before_programming_ends_with_user_abort_and_the_old_page(bench, 
 def test_remaining_size_keeps_what_was_left_after_a_cancel(bench, image) -> None:
     bench.card.hold("transferring")
     bench.start(image("A/csk0"))
-    while bench.card.held() is None:
-        bench.clock.sleep(0.1)
+    bench.reach("transferring")
     bench.card.upload.cancel(b"1")
     bench.card.release()
     bench.wait_idle()
@@ -166,8 +164,7 @@ def test_remaining_size_keeps_what_was_left_after_a_cancel(bench, image) -> None
 def test_cancel_while_programming_is_ebusy_and_the_image_lands(bench, image) -> None:
     bench.card.hold("programming")
     bench.start(image("A/csk0"))
-    while bench.card.held() is None:
-        bench.clock.sleep(0.1)
+    bench.reach("programming")
     assert refused(bench.card.upload.cancel, b"1") == errno.EBUSY
     bench.card.release()
     bench.wait_idle()
@@ -178,8 +175,7 @@ def test_cancel_while_programming_is_ignored_where_the_profile_says_so(make_benc
     bench = make_bench(cancel_while_programming="ignored")
     bench.card.hold("programming")
     bench.start(image("A/csk0"))
-    while bench.card.held() is None:
-        bench.clock.sleep(0.1)
+    bench.reach("programming")
     bench.card.upload.cancel(b"1")
     bench.card.release()
     bench.wait_idle()
