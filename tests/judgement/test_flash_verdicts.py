@@ -145,6 +145,7 @@ def test_the_truth_may_come_from_a_later_reset_if_the_first_shows_nothing(tell) 
         ("cancel-3", {"sr_cancelled": [1]}, {"sr_cancelled": [1], "flash_count": 6}, "done", "FALSE_SUCCESS"),
         ("cancel-3", {"sr_cancelled": [3]}, {"sr_cancelled": [3], "flash_count": 6}, "done", "MATCH"),
         ("cancel-3", {"sr_cancelled": [3]}, {"sr_cancelled": [3], "flash_count": 6}, "failed", "MATCH"),
+        ("cancel-3", {"sr_cancelled": [3]}, {"sr_cancelled": [], "flash_count": 6}, "done", "FALSE_SUCCESS"),
         ("raw-file", {}, {}, "not-sent", "MATCH"),
         ("raw-file", {}, {"sr_root": "bb" * 32, "flash_count": 6}, "failed", "FALSE_FAILURE"),
     ],
@@ -221,24 +222,37 @@ def test_a_refused_flash_has_neither_outcome_nor_verdict(tell) -> None:
     assert (judged.outcomes, judged.judged) == ((), ())
 
 
-def test_two_updates_at_once_leave_open_whose_erase_was_counted(tell) -> None:
+@pytest.mark.parametrize(
+    ("error", "verdict"), [("preparing:device-busy", "MATCH"), ("programming:hw-error", "UNVERIFIABLE")]
+)
+def test_two_updates_at_once_leave_open_whose_erase_was_counted(tell, error, verdict) -> None:
     """The count rose by one: it is A's or B's; the one that says it did not begin is believed."""
     story = tell()
     facts = {"name": "A", "effect": "user-image", "bitstream_id": NEW}
     card = story.records[0].subject
     first = story.add(Intent(operation="flash", subject=card, parameters={"image": facts}))
     story.observe("before", first.seq)
-    second = story.flash(
-        "other", result="failed", error="preparing:device-busy", promise=Promise("unchanged")
-    )
+    second = story.flash("other", result="failed", error=error, promise=Promise("unchanged"))
     story.say("fpgasupdate", first.seq, result="done")
     story.add(Completion(intent=first.seq, how="returned"))
     story.observe("after", first.seq, flash_count=6)
     story.reset(bitstream_id=NEW, flash_count=6)
     judged = story.end()
     kinds = {v.intent: v.kind.value for v in judged.judged if v.reporter == "fpgasupdate"}
-    assert kinds == {first.seq: "MATCH", second: "MATCH"}
+    assert kinds == {first.seq: "MATCH", second: verdict}
     assert judged.outcome is Outcome.AS_INTENDED
+
+
+def test_a_flash_that_a_fault_struck_is_lost_even_if_nothing_was_erased_yet(tell) -> None:
+    story = tell()
+    facts = {"name": "A", "effect": "user-image", "bitstream_id": NEW}
+    card = story.records[0].subject
+    intent = story.add(Intent(operation="flash", subject=card, parameters={"image": facts})).seq
+    story.observe("before", intent)
+    story.fault("fired", point="preparing", action="power-cut")
+    story.add(Completion(intent=intent, how="raised", error={"kind": "infrastructure"}))
+    story.observe("after", intent)
+    assert verdict_of(story.end()).kind is VerdictKind.LOST
 
 
 @pytest.mark.parametrize(("running", "reporter"), [(OLD, "fpgasupdate"), (NEW, "kernel-log")])

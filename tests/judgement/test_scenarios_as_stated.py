@@ -4,7 +4,7 @@ import pytest
 
 from harness.judgement.judge import judge, judge_scenario
 from harness.judgement.model import Outcome, RunState, VerdictKind
-from harness.judgement.records import Promise, RunEnded, RunStarted, ScenarioStarted
+from harness.judgement.records import Promise, RunEnded, RunStarted, ScenarioEnded, ScenarioStarted
 
 OLD, NEW = 0x23000410010310, 0x23000411010311
 
@@ -135,6 +135,12 @@ def test_a_history_that_stops_in_a_scenario_is_judged_so_far(tell) -> None:
     assert not judged.as_stated
     assert judged.verdicts == {"fpgasupdate": VerdictKind.UNVERIFIABLE}
     assert judged.exit_codes == frozenset()
+
+
+def test_the_end_of_another_scenario_ends_nothing(tell) -> None:
+    story = good(tell())
+    story.records.insert(1, ScenarioEnded(scenario="another", state="INFRA"))
+    assert story.end().as_stated
 
 
 def test_records_without_a_scenario_cannot_be_judged_as_one() -> None:

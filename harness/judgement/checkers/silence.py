@@ -25,7 +25,7 @@ def check_silence(
     """
     intent = operation.intent
     reporter = word(intent.parameters, "reporter") or REPORTER_OF.get(intent.operation, "")
-    if not reporter or operation.never_began or any(c.reporter == reporter for c in operation.claims):
+    if not reporter or any(c.reporter == reporter for c in operation.claims):
         return
     done = operation.completion
     if not block.ended and (done is None or done.error.get("kind") in _INTERRUPTS):
