@@ -212,6 +212,7 @@ class Bmc:
 
     def _finish(self, progress: Progress, status: Status) -> None:
         self._forget_host()
+        self.staging = bytearray()
         self.progress = progress
         self.status = status
         self._last_update = self._clock.now()

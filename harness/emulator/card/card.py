@@ -349,7 +349,7 @@ class Card:
         if self._return is not None:
             self._return.cancel()
             self._return = None
-        self._present = False
+        self._present = self.upload.present = False
         self._notify()
 
     def _move(self) -> None:
@@ -361,7 +361,7 @@ class Card:
 
     def _arrive(self, page: Page) -> None:
         self._bmc.boot(page)
-        self._present = self._bmc.fpga is not None
+        self._present = self.upload.present = self._bmc.fpga is not None
         self._notify()
 
     def _save(self, state: CardState) -> None:

@@ -55,6 +55,8 @@ class SecureUpdate:
         self._guard = guard
         self._log = log
         self._conditions = conditions
+        #: Whether the card is on the bus; without it there is no device to write to.
+        self.present = False
         self._loading = False
         self._buffer = bytearray()
         self._data = memoryview(b"")
@@ -77,6 +79,7 @@ class SecureUpdate:
         The status has left ``idle`` before this returns.
         """
         with self._guard:
+            self._check_present()
             word = text.strip()
             if word == b"1":
                 self._buffer = bytearray()
@@ -94,6 +97,7 @@ class SecureUpdate:
     def write_data(self, data: bytes, offset: int = 0) -> None:
         """``data``: a part of the file."""
         with self._guard:
+            self._check_present()
             if not self._loading:
                 raise os_error(errno.ENODEV)
             if offset == len(self._buffer):
@@ -147,6 +151,10 @@ class SecureUpdate:
             self._bmc.on_progress = None
             self._loading, self._buffer, self._data = False, bytearray(), memoryview(b"")
             self._status, self._error, self._remaining = "idle", "", 0
+
+    def _check_present(self) -> None:
+        if not self.present:
+            raise os_error(errno.ENODEV)
 
     def _start(self, data: bytearray) -> None:
         if self.busy:

@@ -145,6 +145,7 @@ def test_a_reset_takes_the_card_off_the_bus_and_back(bench) -> None:
     assert bench.card.functions() == []
     assert refused(lambda: bench.card.bitstream_id) == errno.ENODEV
     assert refused(bench.card.image_load, "bmc_user") == errno.ENODEV
+    assert refused(bench.card.upload.write_loading, b"1") == errno.ENODEV
     bench.clock.sleep(10)
     assert bench.card.address == "0000:b2:00.0"
     assert changes == [None, "0000:b2:00.0"]
