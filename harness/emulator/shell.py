@@ -277,7 +277,7 @@ class Shell:
         """Yield the streams behind ``redirects``. :raises RedirectionError: one cannot be had."""
         slots: list[object] = [self.streams.stdin, self.streams.stdout, self.streams.stderr]
         for redirect in redirects:
-            target = self.expander.single(redirect.target)
+            target = self._redirect_target(redirect)
             if redirect.operator in (">&", "<&"):
                 if not target.isdigit() or int(target) > 2:
                     raise self.messages.bad_descriptor(target)
@@ -296,6 +296,15 @@ class Shell:
             except OSError as error:
                 raise self.messages.cannot_open(target, error, redirect.operator == "<") from None
         yield Streams(*slots)  # type: ignore[arg-type]
+
+    def _redirect_target(self, redirect: Redirect) -> str:
+        """Return where ``redirect`` leads: bash expands patterns in it, dash does not."""
+        if self.name == "sh":
+            return self.expander.single(redirect.target)
+        found = self.expander.fields(redirect.target)
+        if len(found) != 1:
+            raise self.messages.ambiguous(" ".join(found))
+        return found[0]
 
     # -- simple commands ------------------------------------------------------------------------
 

@@ -92,6 +92,10 @@ class Messages:
             return RedirectionError(f"{self.prefix}{target}: Bad file descriptor\n", 2)
         return RedirectionError(f"{self.prefix}{target}: Bad file descriptor\n", 1)
 
+    def ambiguous(self, target: str) -> RedirectionError:
+        """A redirection's pattern matches several files, or nothing is left of it (bash only)."""
+        return RedirectionError(f"{self.prefix}{target}: ambiguous redirect\n", 1)
+
     def write_error(self, builtin: str, error: OSError) -> str:
         """A builtin could not write; dash does not say why."""
         if self._dash:

@@ -74,6 +74,8 @@ class _Login(paramiko.ServerInterface):
     def __init__(self, host: EmulatedHost, authorized: paramiko.PKey) -> None:
         self._host = host
         self._authorized = authorized
+        self._lock = threading.Lock()
+        self._opened: list[paramiko.Channel] = []
         self.sessions: dict[int, _Session] = {}
 
     def get_allowed_auths(self, username: str) -> str:
@@ -120,7 +122,7 @@ class _Login(paramiko.ServerInterface):
     def _serve(self, channel: paramiko.Channel, body: Callable[[Shell], int]) -> None:
         """Give ``body`` a login shell on ``channel``, then report its status and close."""
         session = self.sessions.pop(channel.get_id())
-        channel.get_transport().accept(timeout=0)  # takes it off a queue that nobody else reads
+        self._keep_opened(channel.get_transport())
         stdout = ChannelOut(channel, tty=session.tty)
         stderr = ChannelOut(channel, error=True, tty=session.tty)
         shell = self._host.start_shell(Streams(ChannelIn(channel), stdout, stderr), session.env)
@@ -139,6 +141,16 @@ class _Login(paramiko.ServerInterface):
         finally:
             self._host.end(shell.process)
             channel.close()
+
+    def _keep_opened(self, transport: paramiko.Transport) -> None:
+        """Take opened channels off the transport's queue, which nobody else reads, and let go of closed ones.
+
+        The transport itself holds them only weakly: one that nobody keeps is closed before its first request.
+        """
+        with self._lock:
+            while (opened := transport.accept(timeout=0)) is not None:
+                self._opened.append(opened)
+            self._opened = [kept for kept in self._opened if not kept.closed]
 
     def _signal(self, shell: Shell, number: int) -> None:
         for process in self._host.processes.foreground(shell.process):

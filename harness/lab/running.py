@@ -41,6 +41,11 @@ class RunningLab:
         """The lab's name in the inventory."""
         return self.entry.name
 
+    @property
+    def process_id(self) -> int | None:
+        """The process id of the emulated part; None where nothing is emulated."""
+        return self._doors.pid if self._doors else None
+
     def access(self, host: str) -> Access | None:
         """Return how ``host`` is reached over SSH; None for the local machine.
 

@@ -297,7 +297,7 @@ for i in a
 echo a | | echo b
 && echo
 echo )
-grep -H '' {SECURE}/security/sr_root_entry_hash {SECURE}/security/*_canceled_csks {SECURE}/security/flash_count
+grep -H '' {SECURE}/security/* {SECURE}/firmware/*/{{status,error}} {SECURE}/firmware/*/error
 grep -H '' {SECURE}/security/* {SECURE}/firmware/secure-update*/{{status,error}} {SECURE}/firmware/*/error
 grep -H '' sys/bus/pci/devices/0000:b2:00.0/uevent sys/bus/pci/devices/0000:b3:00.9/uevent
 grep -H '' sys/bus/pci/devices/*/vendor

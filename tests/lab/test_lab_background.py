@@ -1,0 +1,134 @@
+"""`hil lab up|status|down`: labs that stay, are found again, and are cleaned up after however they ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.cli.lab import app
+from harness.errors import ConfigurationError
+from harness.inventory.load import load_inventory
+from harness.lab.background import BackgroundLab, background_lab, background_labs
+
+
+@pytest.fixture
+def project(inventory_file: Path, tmp_path: Path) -> Iterator[Path]:
+    """A directory with an inventory of its own; every lab in it is stopped afterwards."""
+    (tmp_path / "inventory.yaml").write_text(inventory_file.read_text())
+    yield tmp_path
+    for lab in background_labs(load_inventory(tmp_path / "inventory.yaml")):
+        lab.down()
+
+
+@pytest.fixture
+def hil(project: Path) -> Any:
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, [*words, "--inventory", str(project / "inventory.yaml")])
+
+    return run
+
+
+def status(hil: Any) -> dict[str, Any]:
+    return {entry["name"]: entry for entry in json.loads(hil("status", "-o", "json").stdout)}
+
+
+def test_up_prints_command_lines_that_log_in(hil: Any) -> None:
+    result = hil("up")
+    assert result.exit_code == 0
+    lines = [line.split(maxsplit=1) for line in result.stdout.splitlines() if line.startswith("  ")]
+    assert [name for name, _ in lines] == ["left", "right"]
+    for _, command in lines:
+        line = f"{command} cat /etc/hostname"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "controller-0\n")
+
+
+def test_status_tells_what_runs_and_down_is_idempotent(hil: Any, project: Path) -> None:
+    assert json.loads(hil("status", "-o", "json").stdout) == []
+    assert hil("down").stdout == "small: was not running\n"
+    hil("up")
+    entry = status(hil)["small"]
+    assert entry["running"]
+    assert Path(f"/proc/{entry['pid']}").exists()
+    assert {host["name"] for host in entry["hosts"]} == {"left", "right"}
+    assert hil("down").stdout == "small: stopped\n"
+    assert hil("down").stdout == "small: was not running\n"
+    assert not Path(entry["control"]).parent.exists()
+    assert status(hil)["small"] == {"name": "small", "running": False, "pid": None, "hosts": []}
+
+
+def test_second_up_of_the_same_lab_is_refused_and_under_another_name_is_not(hil: Any) -> None:
+    hil("up")
+    again = hil("up")
+    assert isinstance(again.exception, ConfigurationError)
+    assert "running already" in again.exception.message
+    assert hil("up", "--as", "second").exit_code == 0
+    entries = status(hil)
+    ports = [host["port"] for entry in entries.values() for host in entry["hosts"]]
+    assert len(set(ports)) == 4
+    assert hil("down", "--all").stdout == "second: stopped\nsmall: stopped\n"
+
+
+def test_cards_are_as_they_were_left_even_by_a_killed_lab(hil: Any, project: Path) -> None:
+    inventory = load_inventory(project / "inventory.yaml")
+    hil("up")
+    lab = background_lab(inventory)
+    bench = lab.attach(inventory).bench
+    assert bench is not None
+    assert bench.oracle("left/card0")["flash_count"] == 12
+    bench.fit("left/card0", {"flash_count": 40})
+    runtime = lab.doors().runtime
+    pid = lab.pid()
+    assert pid is not None
+    watched = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PIDFD, watched, os.WEXITED)
+    os.close(watched)
+    assert not status(hil)["small"]["running"]
+    assert hil("up").exit_code == 0
+    assert not runtime.exists()
+    bench = lab.attach(inventory).bench
+    assert bench is not None
+    assert bench.oracle("left/card0")["flash_count"] == 40
+    hil("down")
+    hil("down", "--forget")
+    assert background_labs(inventory) == []
+
+
+def test_stale_pid_file_with_the_id_of_another_process_deceives_nobody(project: Path) -> None:
+    lab = BackgroundLab(project / ".hil/labs/small")
+    lab.directory.mkdir(parents=True)
+    (lab.directory / "pid").write_text(f"{os.getpid()}\n")
+    assert lab.pid() is None
+    assert lab.down() is False
+
+
+def test_closing_an_attached_lab_leaves_it_running(hil: Any, project: Path) -> None:
+    inventory = load_inventory(project / "inventory.yaml")
+    hil("up")
+    lab = background_lab(inventory)
+    with lab.attach(inventory) as attached:
+        assert attached.access("left") is not None
+    assert lab.pid() is not None
+
+
+def test_lab_without_emulated_hosts_cannot_be_kept_up(tmp_path: Path) -> None:
+    file = tmp_path / "inventory.yaml"
+    file.write_text("version: 1\ndefault_lab: here\nlabs: {here: {hosts: {me: {local: true}}}}\n")
+    result = CliRunner().invoke(app, ["up", "--inventory", str(file)])
+    assert isinstance(result.exception, ConfigurationError)
+    assert "emulated" in result.exception.message
+
+
+@pytest.mark.parametrize("name", ["../evil", ".hidden", "a/b"])
+def test_name_stays_below_the_labs_directory(project: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        background_lab(load_inventory(project / "inventory.yaml"), name)
