@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import BlockedError
 from harness.plugin.operations import FailureProbe, Flash, restored_after_failure
-from harness.plugin.scenario import SCENARIO, Scenario, expectation_of
+from harness.plugin.scenario import SCENARIO, Scenario, expectation_of, step
 from harness.plugin.session import SESSION, HilSession
 
 if TYPE_CHECKING:
@@ -80,17 +80,26 @@ def host(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
 
 @pytest.fixture
 def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario) -> Iterator[CardDriver]:
-    """A card of the lab; the test runs once for each, and its node id names the device.
+    """A card of the lab, in the state that the scenario starts from; the node id names the device.
 
     :raises BlockedError: the card is quarantined, or the lab lacks what the scenario requires.
+    :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
     """
     name: str = request.param
     if name in hil.quarantined:
         raise BlockedError(f"{name} is quarantined: {hil.quarantined[name]}.")
     _require(request.node, hil, name.split("/", 1)[0])
     driver = hil.card(name)
+    from harness.plugin.images import RootHashes
+    from harness.scenarios.given import Given
+    from harness.scenarios.prepare import prepare
+
     failure = request.node.stash.setdefault(FAILURE, FailureProbe())
+    given = _given(request.node)
     with restored_after_failure(hil, driver, failure):
+        if given:
+            with step(hil, f"prepare {name}: {given}"):
+                prepare(driver, Given.parse(given, RootHashes(hil.images)), hil.lab.bench)
         yield driver
 
 
@@ -119,18 +128,13 @@ def faults(hil: HilSession, card: CardDriver, hil_scenario: Scenario) -> Iterato
 
 @pytest.fixture
 def flash(
-    request: pytest.FixtureRequest,
     hil: HilSession,
     card: CardDriver,
     images: ImageShelf,
     faults: Injector,
 ) -> Flash:
     """Flashes an image and activates it: ``flash("A/csk0", lands("UG 683519"))``."""
-    from harness.plugin.images import RootHashes
-    from harness.scenarios.given import Given
-
-    given = Given.parse(_given(request.node), RootHashes(images))
-    return Flash(hil, card, given, images, faults)
+    return Flash(hil, card, images, faults)
 
 
 def _given(item: pytest.Item) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from harness.images.facts import ImageFacts
+    from harness.images.payload import PayloadTable
     from harness.images.recipes import Recipe
 
 
@@ -27,8 +28,9 @@ class Image:
 class ImageShelf:
     """Images by recipe name; each is built once."""
 
-    def __init__(self, recipes: Mapping[str, Recipe]) -> None:
+    def __init__(self, recipes: Mapping[str, Recipe], payloads: PayloadTable | None = None) -> None:
         self._recipes = recipes
+        self._payloads = payloads
         self._built: dict[str, Image] = {}
 
     @classmethod
@@ -37,11 +39,16 @@ class ImageShelf:
 
         :raises ConfigurationError: the file is missing or wrong.
         """
+        from harness.images.payload import load_payload_table
         from harness.images.recipes import load_recipes
 
         path = project / "fixtures" / "images.yaml"
+        tabled = project / "fixtures" / "vectors" / "payloads.yaml"
         try:
-            return cls(load_recipes(path.read_text(encoding="utf-8")))
+            return cls(
+                load_recipes(path.read_text(encoding="utf-8")),
+                load_payload_table(tabled.read_text(encoding="utf-8")) if tabled.exists() else None,
+            )
         except OSError as error:
             raise ConfigurationError(
                 f"Cannot read the image recipes {path}: {error.strerror}",
@@ -62,15 +69,22 @@ class ImageShelf:
                 hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(self._recipes)}.",
             )
         if name not in self._built:
-            self._built[name] = _image(name, build(self._recipes[name]))
+            self._built[name] = self._image(name, build(self._recipes[name]))
         return self._built[name]
 
     def file(self, path: Path) -> Image:
         """Return the image in the file ``path``. :raises ConfigurationError: it cannot be read."""
         try:
-            return _image(path.name, path.read_bytes())
+            return self._image(path.name, path.read_bytes())
         except OSError as error:
             raise ConfigurationError(f"Cannot read the image {path}: {error.strerror}") from error
+
+    def _image(self, name: str, data: bytes) -> Image:
+        from harness.images.facts import image_facts
+
+        table = self._payloads
+        facts = image_facts(data, name, table.sr, table.bmc) if table else image_facts(data, name)
+        return Image(name, data, facts)
 
 
 class RootHashes(Mapping[str, str]):
@@ -95,9 +109,3 @@ class RootHashes(Mapping[str, str]):
         if root is None:
             raise KeyError(name)
         return root
-
-
-def _image(name: str, data: bytes) -> Image:
-    from harness.images.facts import image_facts
-
-    return Image(name, data, image_facts(data, name))

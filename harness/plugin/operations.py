@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from harness.errors import LinkLostError
 from harness.judgement.records import Intent, Promise
 from harness.plugin.scenario import step
-from harness.scenarios.prepare import prepare, require_permits
+from harness.scenarios.prepare import require_another_image, require_permits
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver, FlashResult
     from harness.faults.injector import Injector
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
-    from harness.scenarios.given import Given
 
 #: Effects that show only after the card was reset.
 _ACTIVATED_BY_RESET = frozenset({"user-image", "bmc-image", "root-key", "key-cancellation"})
@@ -25,31 +24,27 @@ _ACTIVATED_BY_RESET = frozenset({"user-image", "bmc-image", "root-key", "key-can
 
 @dataclass
 class Flash:
-    """The ``flash`` fixture: brings the card into the scenario's state, flashes, activates by a reset."""
+    """The ``flash`` fixture: flashes an image and activates it by a reset."""
 
     session: HilSession
     card: CardDriver
-    given: Given
     shelf: ImageShelf
     injector: Injector
 
-    def __call__(
-        self, image: Image | str, promise: Promise, *, activate: bool = True, prepared: bool = False
-    ) -> FlashResult | None:
+    def __call__(self, image: Image | str, promise: Promise, *, activate: bool = True) -> FlashResult | None:
         """Flash ``image`` and record everything that is needed to judge it.
 
         :param image: a recipe's name, or an image.
         :param promise: what documents promise for this image on this card.
         :param activate: reset the card afterwards, so that what it runs can be seen.
-        :param prepared: the card's state is as the scenario wants it; do not look.
         :returns: what came of it; None where a fault of the scenario broke the link meanwhile.
         :raises NotApplicable: the card's permits or state exclude it.
         :raises RefusedError: the interlock said no.
         """
         image = self.shelf[image] if isinstance(image, str) else image
         require_permits(self.card, [image.facts])
-        if not prepared:
-            self.prepare(image)
+        if self.session.lab.bench is None:
+            require_another_image(self.card, image.facts)
         with step(self.session, f"flash {image.name} on {self.card.name}"):
             result = self._flash(image, promise)
         if activate and image.facts.effect in _ACTIVATED_BY_RESET:
@@ -72,16 +67,6 @@ class Flash:
     def _last_flash(self) -> int:
         records = self.session.history.records
         return next(r.seq for r in reversed(records) if isinstance(r, Intent) and r.operation == "flash")
-
-    def prepare(self, image: Image | None = None) -> None:
-        """Bring the card into the scenario's state, not running ``image`` yet."""
-        with step(self.session, f"prepare {self.card.name}"):
-            prepare(
-                self.card,
-                self.given,
-                self.session.lab.bench,
-                about_to_flash=image.facts if image else None,
-            )
 
     def reset(self) -> None:
         """Reset the card with `rsu bmcimg`, which activates what was flashed."""

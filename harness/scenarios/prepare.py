@@ -30,25 +30,20 @@ def require_permits(card: CardDriver, images: Sequence[ImageFacts]) -> None:
             )
 
 
-def prepare(
-    card: CardDriver, given: Given, bench: Bench | None, *, about_to_flash: ImageFacts | None = None
-) -> None:
+def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
     """Bring ``card`` into the state ``given``.
 
-    A card that is in it already is left alone. A lab with a ``bench`` fits another card; elsewhere
-    nothing can be undone, so the scenario does not apply.
+    A lab with a ``bench`` fits a fresh card in that state, so that no scenario depends on another.
+    Elsewhere nothing can be undone: the card is in the state already, or the scenario does not apply.
 
-    :param about_to_flash: the card must not run this image yet, or its activation could not be seen.
     :raises NotApplicable: the card is in another state and the lab cannot fit one that is.
     """
-    truth = card.truth()
-    unmet = given.unmet_by(truth.sr_root, truth.sr_cancelled, truth.flash_count)
-    if about_to_flash and _runs(truth.bitstream_id, about_to_flash):
-        unmet.append(f"it already runs {about_to_flash.name}")
-    if not unmet:
-        return
     if bench is None:
-        raise NotApplicable(f"{card.name}: {'; '.join(unmet)}")
+        truth = card.truth()
+        unmet = given.unmet_by(truth.sr_root, truth.sr_cancelled, truth.flash_count)
+        if unmet:
+            raise NotApplicable(f"{card.name}: {'; '.join(unmet)}")
+        return
     state: dict[str, object] = {}
     if given.sr_root is not None:
         state["sr_root"] = given.sr_root or None
@@ -60,5 +55,9 @@ def prepare(
     card.locate()
 
 
-def _runs(running: object, image: ImageFacts) -> bool:
-    return not isinstance(image.bitstream_id, Unknown) and image.bitstream_id == running
+def require_another_image(card: CardDriver, image: ImageFacts) -> None:
+    """:raises NotApplicable: the card runs this image already, so that its activation could not be seen."""
+    if isinstance(image.bitstream_id, Unknown):
+        return
+    if card.truth({"bitstream_id"}).bitstream_id == image.bitstream_id:
+        raise NotApplicable(f"{card.name} already runs {image.name}; flash another image to it first")

@@ -16,17 +16,15 @@ def test_fpgainfo_tells_the_truth(card, flash) -> None:
 
 @pytest.mark.hil_given(root="none")
 @pytest.mark.hil_expects(verdicts={"fpgainfo": "UNKNOWN_AS_VALUE"})
-def test_all_ones_is_no_value(card, flash, faults) -> None:
+def test_all_ones_is_no_value(card, faults) -> None:
     """A card that fell off the bus reads all ones; printing them as an id is a misreport."""
-    flash.prepare()
     faults.arm("start", "all-ones")
     card.report()
 
 
 @pytest.mark.hil_given(root="none")
 @pytest.mark.hil_expects(verdicts={"fpgainfo": "UNVERIFIABLE"})
-def test_no_security_group(card, flash, faults) -> None:
+def test_no_security_group(card, faults) -> None:
     """Without the security attributes nothing can be said about root keys, and nothing is claimed."""
-    flash.prepare()
     faults.arm("start", "no-security-group")
     card.report()

@@ -12,9 +12,8 @@ KERNEL = "Documentation/ABI/testing/sysfs-class-firmware: error"
 @pytest.mark.hil_given(root="none")
 def test_reset_activates(card, flash, images) -> None:
     """Before the reset the card runs the old image, after it the new one."""
-    flash.prepare(images["A/csk0"])
     before = card.truth().bitstream_id
-    flash("A/csk0", lands(GUIDE), activate=False, prepared=True)
+    flash("A/csk0", lands(GUIDE), activate=False)
     assert card.truth().bitstream_id == before
     flash.reset()
     assert card.truth().bitstream_id == images["A/csk0"].facts.bitstream_id
@@ -30,26 +29,24 @@ def test_address_moves(card, flash, faults) -> None:
 
 @pytest.mark.hil_given(root="none")
 @pytest.mark.hil_expects(outcome="FAILED", verdicts={"rsu": "FALSE_SUCCESS"})
-def test_card_stays_away(card, flash, faults) -> None:
+def test_card_stays_away(card, faults) -> None:
     """rsu says complete although the card never comes back."""
-    flash.prepare()
     faults.arm("start", "stays-away")
     card.reset()
 
 
 @pytest.mark.hil_given(root="none", flash_count=1500)
-def test_wear_out(flash, images) -> None:
+def test_wear_out(flash) -> None:
     """A card with many updates behind it refuses the next one for a while; the tool tells the truth."""
     flash("A/csk0", lands(GUIDE), activate=False)
-    flash("A/csk0-v2", unchanged(source=KERNEL), activate=False, prepared=True)
+    flash("A/csk0-v2", unchanged(source=KERNEL), activate=False)
     flash.reset()
 
 
 @pytest.mark.hil_given(root="none")
 def test_busy(flash, faults) -> None:
     """A card whose doorbell is busy refuses the update before it starts."""
-    flash.prepare()
     faults.arm("start", "busy")
-    flash("A/csk0", unchanged(source=KERNEL), activate=False, prepared=True)
+    flash("A/csk0", unchanged(source=KERNEL), activate=False)
     faults.undo()
     flash.reset()
