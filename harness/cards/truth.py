@@ -20,7 +20,8 @@ UNREAD = Unknown("not read")
 class CardTruth:
     """The state of one card as its host's kernel exposes it; each field a value or :class:`Unknown`.
 
-    ``address``: PCI address that answered; ``identity``: the card's first MAC. Root entry hashes are
+    ``address``: PCI address that answered; ``device_id``: PCI device id of its management function;
+    ``identity``: the card's first MAC. Root entry hashes are
     lower-case hex, ``""`` where none is programmed; ``*_cancelled`` are CSK ids. Versions have the form
     ``D.2.0.6`` (``bmc_version``: MAX10 build, ``bmcfw_version``: Nios firmware). ``boot_page`` is bit 36
     of ``bitstream_id``. ``boot_id`` changes when the host boots. ``sources``: field -> file it was read
@@ -30,6 +31,7 @@ class CardTruth:
     address: Value[str] = UNREAD
     identity: Value[str] = UNREAD
     driver: Value[str] = UNREAD
+    device_id: Value[int] = UNREAD
     bitstream_id: Value[int] = UNREAD
     bitstream_metadata: Value[int] = UNREAD
     interface_id: Value[str] = UNREAD
@@ -84,6 +86,7 @@ _UPDATE = f"{_BMC}/n3000bmc-sec-update.*.auto"
 #: Driver generation D: in-tree DFL with the firmware-upload interface (n3000.md 4.1, 4.2).
 GENERATION_D: tuple[Attribute, ...] = (
     Attribute("identity", f"{_BMC}/mac_address", values.mac),
+    Attribute("device_id", "device", values.device_id),
     Attribute("bitstream_id", f"{_FME}/bitstream_id", values.word64),
     Attribute("bitstream_metadata", f"{_FME}/bitstream_metadata", values.word64),
     Attribute("interface_id", f"{_FME}/dfl-fme-region.*/fpga_region/region*/compat_id", values.interface_id),

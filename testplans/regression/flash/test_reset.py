@@ -6,6 +6,7 @@ from harness.scenarios.promises import lands, unchanged
 
 GUIDE = "Intel FPGA PAC N3000 Security User Guide (683519)"
 RSU = "OFS/opae-sdk rsu.py: rescan of the bus; starlingx/config 275cc2314: b3:00.0 came back as b2:00.0"
+WEAR = "Open FPGA Stack user guide: over 1000 updates, 30 s after boot and between updates"
 KERNEL = "Documentation/ABI/testing/sysfs-class-firmware: error"
 
 
@@ -36,11 +37,10 @@ def test_card_stays_away(card, faults) -> None:
 
 
 @pytest.mark.hil_given(root="none", flash_count=1500)
-def test_wear_out(flash) -> None:
-    """A card with many updates behind it refuses the next one for a while; the tool tells the truth."""
-    flash("A/csk0", lands(GUIDE), activate=False)
-    flash("A/csk0-v2", unchanged(source=KERNEL), activate=False)
-    flash.reset()
+def test_wear_out(card, flash) -> None:
+    """A card with many updates behind it takes none for a while after its BMC has started."""
+    card.reset()
+    flash("A/csk0", unchanged(source=WEAR))
 
 
 @pytest.mark.hil_given(root="none")
