@@ -44,18 +44,11 @@ def _retimer(text: str) -> Value[str]:
     return plain.lower() if _RETIMER.fullmatch(plain) else values.garbage(text, "a retimer version")
 
 
-def _device_id(text: str) -> Value[int]:
-    number = values.word32(text)
-    if isinstance(number, int) and number >= 0xFFFF:
-        return values.garbage(text, "a PCI device id")
-    return number
-
-
 #: Label (lower case, single blanks) -> field and how its value is read.
 _ROWS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "pcie s:b:d.f": ("address", values.pci_address),
     "pcie s:b:d:f": ("address", values.pci_address),
-    "device id": ("device_id", _device_id),
+    "device id": ("device_id", values.device_id),
     "bitstream id": ("bitstream_id", values.word64),
     "bitstream metadata": ("bitstream_metadata", values.word64),
     "pr interface id": ("interface_id", values.interface_id),
@@ -92,8 +85,8 @@ class Sensor:
 class CardInfo:
     """What ``fpgainfo`` says of one card.
 
-    ``fields``: by the names of :class:`harness.cards.truth.CardTruth` and ``device_id``,
-    ``retimer_a_version``, ``retimer_b_version``; only those that the text speaks of. ``sensors`` in the
+    ``fields``: by the names of :class:`harness.cards.truth.CardTruth` and ``retimer_a_version``,
+    ``retimer_b_version``; only those that the text speaks of. ``sensors`` in the
     order of the text. ``rows``: every other label with its text.
     """
 

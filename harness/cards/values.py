@@ -75,6 +75,14 @@ def word32(text: str) -> Value[int]:
     return number if number < 1 << 32 else garbage(text, "a 32-bit number")
 
 
+def device_id(text: str) -> Value[int]:
+    """Read a PCI device id; a function that fell off the bus reads 0xffff."""
+    number = word32(text)
+    if isinstance(number, int) and number >= 0xFFFF:
+        return ALL_ONES if number == 0xFFFF else garbage(text, "a PCI device id")
+    return number
+
+
 def remaining_size(text: str) -> Value[int]:
     """Read the bytes that an update has still to transfer."""
     return word32(text)

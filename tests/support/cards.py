@@ -11,6 +11,7 @@ BMC_ROOT = "77698ea203e459f6cb0e65b54a1dd4ab47a6a6600e7988f723ad89f5b7f3673a"
 #: What the card of :func:`add_card` shows, in the words of the kernel's documentation.
 ATTRIBUTES = {
     "uevent": "DRIVER=dfl-pci\nPCI_CLASS=120000\nPCI_ID=8086:0B30\nPCI_SLOT_NAME={address}\n",
+    "device": "0x0b30\n",
     "fme/bitstream_id": "0x23000410010307\n",
     "fme/bitstream_metadata": "0x2010906205\n",
     "fme/dfl-fme-region.1/fpga_region/region1/compat_id": "a5d72a3cc8b04939912cf715e5dc10ca\n",

@@ -5,10 +5,12 @@ import getpass
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import paramiko
@@ -137,12 +139,18 @@ class OpenSsh:
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {self.host_key}")
 
     def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(10)
-            self._drain.join(10)
-            if self._process.stderr:
-                self._process.stderr.close()
+        """End the server and the connections that a failed test left open."""
+        if self._process is None:
+            return
+        connections = _descendants(self._process.pid)
+        self._process.terminate()
+        self._process.wait(10)
+        for pid in connections:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._drain.join(10)
+        if self._process.stderr and not self._drain.is_alive():
+            self._process.stderr.close()
 
     def _accounts(self) -> dict[str, str]:
         accounts = self._folder / "passwd"
@@ -184,6 +192,13 @@ class OpenSsh:
                 self._is_up = True
                 listening.set()
         listening.set()
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return what a process has started, and what that has."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    children = [int(child) for child in listed.read_text().split()] if listed.exists() else []
+    return [*children, *(pid for child in children for pid in _descendants(child))]
 
 
 def _new_key(path: Path) -> str:
