@@ -249,7 +249,7 @@ def show(name: str, value: Any) -> str:
     """Return a field's value as people read it: ids in hex, sets as lists, hashes shortened."""
     if isinstance(value, Unknown):
         return str(value)
-    if name.startswith("bitstream_") and isinstance(value, int):
+    if (name.startswith("bitstream_") or name == "device_id") and isinstance(value, int):
         return f"{value:#x}"
     if name.endswith("_root"):
         text = str(value)

@@ -153,8 +153,10 @@ def _severity(scenario: ScenarioJudgement) -> tuple[int, int]:
 def _details(scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
     lines: list[str] = []
     covered: list[str] = []
-    for verdict in scenario.divergences:
+    for verdict in {str(v): v for v in scenario.divergences}.values():
         covered.append(f"{verdict};")
+        if _is_open_end(verdict.kind, scenario):
+            continue
         stated = scenario.expected.verdicts.get(verdict.reporter, VerdictKind.MATCH)
         expected = verdict.kind is stated
         colour = "yellow" if expected else "red"
@@ -166,6 +168,8 @@ def _details(scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
         lines += _wrapped("read", _short_paths(verdict.how_read))
         lines += _wrapped("stated", stated.value + (" (as found)" if expected else ""))
     for outcome in scenario.outcomes:
+        if _is_open_end(outcome.outcome, scenario):
+            continue
         if outcome.outcome not in (Outcome.AS_INTENDED, scenario.expected.outcome):
             covered.append(f"the outcome is {outcome.outcome.value},")
             lines += _outcome(outcome, scenario, paint)
@@ -175,6 +179,12 @@ def _details(scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
         if not reason.startswith(tuple(covered)):
             lines += _wrapped("", reason, indent=4)
     return lines
+
+
+def _is_open_end(kind: Outcome | VerdictKind, scenario: ScenarioJudgement) -> bool:
+    """Whether something is only not known because the scenario did not come to its end."""
+    cut_short = state_of(scenario) not in ("as-stated", "not-as-stated")
+    return cut_short and kind in (Outcome.UNKNOWN, VerdictKind.UNVERIFIABLE)
 
 
 def _outcome(outcome: OutcomeOf, scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
@@ -207,11 +217,11 @@ def _as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
     groups = _alike(shown)
     for group in groups[:SHOWN]:
         scenario = group[0]
-        seen: set[tuple[VerdictKind, str]] = set()
+        worst: dict[str, Verdict] = {}
         for verdict in scenario.divergences:
-            if (verdict.kind, verdict.reporter) not in seen:
-                seen.add((verdict.kind, verdict.reporter))
-                lines.append(_one_line(verdict, scenario.name, paint, "green"))
+            if verdict.kind is scenario.verdicts[verdict.reporter]:
+                worst.setdefault(verdict.reporter, verdict)
+        lines += [_one_line(verdict, scenario.name, paint, "green") for verdict in worst.values()]
         if not scenario.divergences and scenario.outcome is not None:
             kind = _padded(scenario.outcome.value, paint, "green")
             lines.append(f"  {kind} {_where(scenario)}  {scenario.name}")

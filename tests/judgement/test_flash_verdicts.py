@@ -270,3 +270,10 @@ def test_an_operator_who_stops_the_run_makes_no_report_lost(tell) -> None:
     story.fault("armed")
     story.flash(result=None, how="raised", raised={"kind": "KeyboardInterrupt"})
     assert verdict_of(story.end("interrupted")).kind is VerdictKind.UNVERIFIABLE
+
+
+def test_a_lab_that_fails_meanwhile_makes_a_report_lost_only_if_the_card_was_touched(tell) -> None:
+    for count, verdict in ((5, "UNVERIFIABLE"), (6, "LOST")):
+        story = tell()
+        story.flash(result=None, how="timed-out", after={"flash_count": count})
+        assert verdict_of(story.end("INFRA", "the bench did not answer")).kind.value == verdict

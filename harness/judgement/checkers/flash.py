@@ -107,11 +107,17 @@ def _user_image(block: Block, operation: Operation, attempted: Value[bool]) -> L
         landed,
         attempted,
         truth,
-        f"bitstream_id after the reset, from {source_of(reset, 'bitstream_id')}"
-        if reset is not None
-        else f"flash_count, from {source_of(operation.after, 'flash_count')}",
+        _how_read(operation, reset),
         _seqs(operation.before, operation.after, reset),
     )
+
+
+def _how_read(operation: Operation, reset: Observation | None) -> str:
+    if reset is not None:
+        return f"bitstream_id after the reset, from {source_of(reset, 'bitstream_id')}"
+    if operation.after is not None:
+        return f"flash_count, from {source_of(operation.after, 'flash_count')}"
+    return "nothing: the card was not read after the operation"
 
 
 def _runs_it(

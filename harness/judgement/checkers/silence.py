@@ -21,17 +21,21 @@ def check_silence(
     """Yield a verdict where the reporter of an operation said nothing about its end.
 
     An operation that the harness never began, or could not begin because the lab failed, was never
-    accepted. Where the run itself ended in the middle of one, nobody was there to listen.
+    accepted: the card was not touched, and no fault struck. Where the run itself ended in the middle of
+    one, nobody was there to listen.
     """
     intent = operation.intent
     reporter = word(intent.parameters, "reporter") or REPORTER_OF.get(intent.operation, "")
     if not reporter or any(c.reporter == reporter for c in operation.claims):
         return
     done = operation.completion
+    accepted = bool(operation.faults) or (not isinstance(attempted, Unknown) and attempted)
     if not block.ended and (done is None or done.error.get("kind") in _INTERRUPTS):
         kind, words = VerdictKind.UNVERIFIABLE, "nothing yet (the run ended before the operation did)"
-    elif done is not None and done.how == "raised" and not _accepted(operation, attempted):
+    elif done is not None and done.how == "raised" and not accepted:
         return
+    elif not block.ended and not accepted:
+        kind, words = VerdictKind.UNVERIFIABLE, "nothing (the lab failed meanwhile)"
     else:
         how = "never returned" if done is None or done.how == "never" else done.how
         kind, words = VerdictKind.LOST, f"nothing (the operation {how}, and no word on its end was seen)"
@@ -46,8 +50,3 @@ def check_silence(
         intent.seq,
         (intent.seq, done.seq) if done is not None else (intent.seq,),
     )
-
-
-def _accepted(operation: Operation, attempted: Value[bool]) -> bool:
-    """Whether the operation had begun when the lab failed: the card was touched, or a fault struck it."""
-    return bool(operation.faults) or (not isinstance(attempted, Unknown) and attempted)
