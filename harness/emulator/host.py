@@ -143,10 +143,10 @@ class EmulatedHost:
         for tree in self.trees.values():
             tree.refresh()
 
-    def check_readable(self, path: str) -> None:
-        """:raises OSError: the attribute at ``path`` cannot be read just now."""
+    def check_readable(self) -> None:
+        """:raises OSError: what is asked of a card cannot be read just now."""
         if "sysfs-unreadable" in self.conditions:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     # -- power ----------------------------------------------------------------------------------
 

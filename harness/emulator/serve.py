@@ -8,6 +8,7 @@ outlive whoever started it, however that one dies. A ``detached`` lab lives unti
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import shutil
@@ -41,11 +42,14 @@ def main() -> None:
     spec = json.loads(line)
     runtime = Path(spec["runtime"])
     lock = _hold_pid_file(Path(spec["pid_file"])) if spec.get("pid_file") else None
+    gc.disable()  # what is built now stays: looking through it again and again doubles the start
     try:
         ready = LabProcess(spec, runtime).start()
     except HarnessError as error:
         print(json.dumps({"error": error.message, "hint": error.hint}), flush=True)
         _leave(runtime, 1)
+    gc.freeze()
+    gc.enable()
     signal.signal(signal.SIGTERM, lambda number, frame: _leave(runtime, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which still wants answers
     print(json.dumps(ready), flush=True)

@@ -6,18 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.emulator.patterns import has_magic, quote_pattern, unescape
 from harness.emulator.shell_syntax import Substitution, Text, Variable, Word
-from harness.emulator.vfs import has_magic, unescape
 
 if TYPE_CHECKING:
     from harness.emulator.shell import Shell
 
 _BLANKS = " \t\n"  # the default IFS; no other is supported
-
-
-def quote_pattern(text: str) -> str:
-    """Return a pattern that matches ``text`` and nothing else."""
-    return re.sub(r"([*?\[\]\\])", r"\\\1", text)
 
 
 class Expander:

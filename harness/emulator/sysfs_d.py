@@ -107,17 +107,18 @@ class CardTree:
     def _attribute(
         self,
         path: str,
-        show: Callable[[], str] | None = None,
+        show: Callable[[], str] | str | None = None,
         store: Callable[[bytes, int], None] | None = None,
     ) -> None:
-        host = self.host
+        """Place an attribute whose text never changes, or is asked of the card at each read."""
+        text: Callable[[], bytes] | bytes | None = partial(self._show, show) if callable(show) else None
+        if isinstance(show, str):
+            text = show.encode()
+        self.host.vfs.place(path, Attribute(text, store), kernel=True)
 
-        def read() -> bytes:
-            host.check_readable(path)
-            assert show is not None
-            return show().encode()
-
-        host.vfs.place(path, Attribute(read if show else None, store), kernel=True)
+    def _show(self, show: Callable[[], str]) -> bytes:
+        self.host.check_readable()
+        return show().encode()
 
     def _link(self, path: str, target: str) -> None:
         """Place a relative link at ``path`` that leads to ``target``."""
@@ -176,14 +177,14 @@ class CardTree:
         }
         # The kernel read the ids when it found the function; only the live configuration space turns to ones.
         for name, value in ids.items():
-            self._attribute(f"{path}/{name}", _constant(f"0x{value:04x}\n"))
-        self._attribute(f"{path}/class", _constant(f"0x{function.class_:06x}\n"))
-        self._attribute(f"{path}/revision", _constant("0x02\n" if function.class_ >> 16 == 2 else "0x00\n"))
-        self._attribute(f"{path}/numa_node", _constant("0\n"))
-        self._attribute(f"{path}/enable", _constant("1\n"))
-        self._attribute(f"{path}/irq", _constant("0\n"))
-        self._attribute(f"{path}/uevent", _constant(_uevent(function)))
-        self._attribute(f"{path}/modalias", _constant(f"{_modalias(function)}\n"))
+            self._attribute(f"{path}/{name}", f"0x{value:04x}\n")
+        self._attribute(f"{path}/class", f"0x{function.class_:06x}\n")
+        self._attribute(f"{path}/revision", "0x02\n" if function.class_ >> 16 == 2 else "0x00\n")
+        self._attribute(f"{path}/numa_node", "0\n")
+        self._attribute(f"{path}/enable", "1\n")
+        self._attribute(f"{path}/irq", "0\n")
+        self._attribute(f"{path}/uevent", _uevent(function))
+        self._attribute(f"{path}/modalias", f"{_modalias(function)}\n")
         config = b"\xff" * 256 if ones else _configuration_space(function)
         self.host.vfs.place(f"{path}/config", Attribute(lambda: config), kernel=True)
         self._attribute(f"{path}/remove", store=lambda data, offset: None)
@@ -212,10 +213,10 @@ class CardTree:
         fme = f"{pci}/fpga_region/region{region}/dfl-fme.{fme_number}"
         self._attribute(f"{fme}/bitstream_id", lambda: f"0x{card.bitstream_id:x}\n")
         self._attribute(f"{fme}/bitstream_metadata", lambda: f"0x{card.bitstream_metadata:x}\n")
-        self._attribute(f"{fme}/ports_num", _constant("1\n"))
-        self._attribute(f"{fme}/socket_id", _constant("0\n"))
-        self._attribute(f"{fme}/fabric_version", _constant("0x0\n"))
-        self._attribute(f"{fme}/uevent", _constant(f"DRIVER=dfl-fme\nDEVNAME=dfl-fme.{fme_number}\n"))
+        self._attribute(f"{fme}/ports_num", "1\n")
+        self._attribute(f"{fme}/socket_id", "0\n")
+        self._attribute(f"{fme}/fabric_version", "0x0\n")
+        self._attribute(f"{fme}/uevent", f"DRIVER=dfl-fme\nDEVNAME=dfl-fme.{fme_number}\n")
         self._link(f"/sys/class/fpga_region/region{region}", posixpath.dirname(fme))
         inner = self._number("region")
         compat = f"{fme}/dfl-fme-region.{self._number('fme-region', 1)}/fpga_region/region{inner}"
@@ -234,7 +235,7 @@ class CardTree:
         self._attribute(f"{spi}/bmc_version", lambda: f"0x{card.bmc_version:x}\n")
         self._attribute(f"{spi}/bmcfw_version", lambda: f"0x{card.bmcfw_version:x}\n")
         self._attribute(f"{spi}/mac_address", lambda: f"{card.mac}\n")
-        self._attribute(f"{spi}/mac_count", _constant("8\n"))
+        self._attribute(f"{spi}/mac_count", "8\n")
         self.device_name = f"n3000bmc-sec-update.{self._number('auto')}.auto"
         secure = f"{spi}/{self.device_name}"
         self._link(f"/sys/bus/platform/drivers/{DRIVER}/{self.device_name}", secure)
@@ -243,7 +244,7 @@ class CardTree:
             self._security(f"{secure}/security")
         if self.host.image_load:
             control = f"{secure}/control"
-            self._attribute(f"{control}/available_images", _constant(" ".join(IMAGE_LOAD_WORDS) + "\n"))
+            self._attribute(f"{control}/available_images", " ".join(IMAGE_LOAD_WORDS) + "\n")
             self._attribute(
                 f"{control}/image_load",
                 store=lambda data, offset: card.image_load(data.decode("utf-8", "replace")),
@@ -278,7 +279,7 @@ class CardTree:
         """What ``fpgainfo bmc`` shows; the driver refuses telemetry while an update runs (4.4)."""
         monitor = f"{spi}/n3000bmc-hwmon.{self._number('auto')}.auto/hwmon/hwmon{self._number('hwmon')}"
         for name, (label, value) in SENSORS.items():
-            self._attribute(f"{monitor}/{name}_label", _constant(f"{label}\n"))
+            self._attribute(f"{monitor}/{name}_label", f"{label}\n")
             self._attribute(f"{monitor}/{name}_input", partial(self._telemetry, value))
 
     def _telemetry(self, value: int) -> str:
@@ -297,10 +298,6 @@ SENSORS: dict[str, tuple[str, int]] = {
     "temp1": ("Board Temperature", 41_500),
     "temp2": ("FPGA Die Temperature", 58_250),
 }
-
-
-def _constant(text: str) -> Callable[[], str]:
-    return lambda: text
 
 
 def _line(text: str) -> str:

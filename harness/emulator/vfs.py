@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+
+from harness.emulator.patterns import has_magic, pattern_regex, unescape
 
 _MAX_LINKS = 40  # what Linux allows before ELOOP
 _ATTRIBUTE_SIZE = 4096  # st_size of every sysfs attribute
@@ -90,7 +91,7 @@ class Link(Node):
 
 
 class Attribute(Node):
-    """A kernel attribute: ``show`` makes its text at each read, ``store`` takes what is written.
+    """A kernel attribute: ``show`` is its text or makes it at each read, ``store`` takes what is written.
 
     Either may raise ``OSError``; a missing one means that opening that way is refused (EACCES), which
     the kernel does to root as well. ``store`` is given the bytes and the offset of one write.
@@ -101,12 +102,17 @@ class Attribute(Node):
 
     def __init__(
         self,
-        show: Callable[[], bytes] | None = None,
+        show: Callable[[], bytes] | bytes | None = None,
         store: Callable[[bytes, int], None] | None = None,
     ) -> None:
-        super().__init__((0o444 if show else 0) | (0o200 if store else 0))
+        super().__init__((0o444 if show is not None else 0) | (0o200 if store else 0))
         self.show = show
         self.store = store
+
+    def text(self) -> bytes:
+        """Return what a read gives. :raises OSError: what the kernel answers to it."""
+        assert self.show is not None
+        return self.show if isinstance(self.show, bytes) else self.show()
 
     @property
     def size(self) -> int:
@@ -121,7 +127,7 @@ class Device(Attribute):
     kind = stat.S_IFCHR
 
     def __init__(self) -> None:
-        super().__init__(lambda: b"", lambda data, offset: None)
+        super().__init__(b"", lambda data, offset: None)
         self.mode = 0o666
 
     @property
@@ -157,8 +163,7 @@ class Handle:
         content: bytes | bytearray
         if isinstance(self.node, Attribute):
             if self._snapshot is None or offset == 0:
-                assert self.node.show is not None
-                self._snapshot = self.node.show()
+                self._snapshot = self.node.text()
             content = self._snapshot
         else:
             content = self.node.data
@@ -196,6 +201,8 @@ class Vfs:
         self.root = Directory()
         self._now = now
         self._lock = threading.RLock()
+        #: Where :meth:`place` put something last: a tree is built directory by directory.
+        self._built: tuple[str, Directory] | None = None
 
     # -- resolving ------------------------------------------------------------------------------
 
@@ -382,18 +389,26 @@ class Vfs:
 
     def place(self, path: str, node: Node, *, kernel: bool = False) -> None:
         """Put ``node`` at ``path``; missing directories are made (``kernel`` ones where so asked)."""
+        head, _, name = path.rpartition("/")
         with self._lock:
-            parent = self.root
-            *parts, name = [part for part in path.split("/") if part]
-            for part in parts:
-                child = parent.children.get(part)
-                if child is None:
-                    child = parent.children[part] = Directory(kernel=kernel or parent.kernel)
-                if not isinstance(child, Directory):
-                    raise error(errno.ENOTDIR, path)
-                parent = child
+            if self._built is None or self._built[0] != head:
+                self._built = (head, self._made(head, kernel))
             node.mtime = self._now()
-            parent.children[name] = node
+            self._built[1].children[sys.intern(name)] = node
+
+    def _made(self, path: str, kernel: bool) -> Directory:
+        """Return the directory at ``path``, made where it is missing. Links are not followed."""
+        parent = self.root
+        for part in path.split("/"):
+            if not part:
+                continue
+            child = parent.children.get(part)
+            if child is None:
+                child = parent.children[sys.intern(part)] = Directory(kernel=kernel or parent.kernel)
+            if not isinstance(child, Directory):
+                raise error(errno.ENOTDIR, path)
+            parent = child
+        return parent
 
     def remove_tree(self, path: str) -> None:
         """Take away ``path`` and all below it; nothing where it is not there (for building a tree)."""
@@ -403,6 +418,7 @@ class Vfs:
             except OSError:
                 return
             parent.children.pop(name, None)
+            self._built = None
 
     def mkdir(self, path: str) -> None:
         """``mkdir(2)``."""
@@ -425,6 +441,7 @@ class Vfs:
             if parent.kernel:
                 raise error(errno.EPERM, path)
             del parent.children[name]
+            self._built = None
 
     def rmdir(self, path: str) -> None:
         """``rmdir(2)``."""
@@ -438,6 +455,7 @@ class Vfs:
             if node.children:
                 raise error(errno.ENOTEMPTY, path)
             del parent.children[name]
+            self._built = None
 
     def rename(self, source: str, target: str) -> None:
         """``rename(2)`` of anything onto a free name or a plain file."""
@@ -450,41 +468,5 @@ class Vfs:
             if isinstance(new.children.get(new_name), Directory):
                 raise error(errno.EISDIR, target)
             del old.children[old_name]
+            self._built = None
             new.children[new_name] = node
-
-
-_MAGIC = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
-
-
-@lru_cache(maxsize=1024)
-def has_magic(pattern: str) -> bool:
-    """Return whether ``pattern`` holds an unquoted ``*``, ``?`` or ``[``."""
-    return _MAGIC.search(pattern) is not None
-
-
-def unescape(pattern: str) -> str:
-    """Return ``pattern`` without its quoting backslashes."""
-    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL) if "\\" in pattern else pattern
-
-
-@lru_cache(maxsize=1024)
-def pattern_regex(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of the shell pattern ``pattern`` (``\\`` quotes the next one)."""
-    out: list[str] = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "\\" and position + 1 < len(pattern):
-            out.append(re.escape(pattern[position + 1]))
-            position += 2
-            continue
-        if character == "[":
-            end = pattern.find("]", position + 2 + (pattern[position + 1 : position + 2] == "!"))
-            if end > 0:
-                body = pattern[position + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-                out.append(f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]")
-                position = end + 1
-                continue
-        out.append({"*": ".*", "?": "."}.get(character, re.escape(character)))
-        position += 1
-    return re.compile("".join(out), re.DOTALL)

@@ -297,7 +297,7 @@ for i in a
 echo a | | echo b
 && echo
 echo )
-grep -H '' {SECURE}/security/* {SECURE}/firmware/*/{{status,error}} {SECURE}/firmware/*/error
+grep -H '' {SECURE}/security/*_canceled_csks {SECURE}/security/flash_count
 grep -H '' {SECURE}/security/* {SECURE}/firmware/secure-update*/{{status,error}} {SECURE}/firmware/*/error
 grep -H '' sys/bus/pci/devices/0000:b2:00.0/uevent sys/bus/pci/devices/0000:b3:00.9/uevent
 grep -H '' sys/bus/pci/devices/*/vendor
@@ -335,7 +335,7 @@ def _export(files: Vfs, path: str, target: Path) -> None:
         elif isinstance(node, Regular):
             place.write_bytes(bytes(node.data))
         elif isinstance(node, Attribute) and node.show is not None:
-            place.write_bytes(node.show())
+            place.write_bytes(node.text())
         elif isinstance(node, Attribute):
             files.remove_tree(f"{path}/{name}")  # write-only: root may read a real file of that mode
 

@@ -231,7 +231,7 @@ def test_exec_round_trip_is_not_held_back_by_the_transport(connection: paramiko.
         _, out, _ = connection.exec_command("cat /etc/hostname")
         assert out.read() == b"controller-0\n"
         durations.append(time.perf_counter() - began)
-    assert sorted(durations)[30] < 0.02
+    assert sorted(durations)[30] < 0.03  # the first few are not held back
 
 
 def test_many_sessions_on_one_connection_leave_no_thread_in_the_lab(

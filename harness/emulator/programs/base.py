@@ -69,6 +69,11 @@ class Invocation:
         """Write ``message`` to standard error behind the program's name."""
         self.err(f"{self.name}: {message}\n")
 
+    def quoted(self, word: str) -> str:
+        """Return ``word`` between the quotation marks that GNU programs use in this locale."""
+        locale = self.env.get("LC_ALL") or self.env.get("LANG", "")
+        return f"\u2018{word}\u2019" if "UTF-8" in locale.upper() else f"'{word}'"
+
     def with_words(self, argv: list[str]) -> Invocation:
         """Return the same invocation with other words, as for a program that runs another."""
         return replace(self, argv=argv)

@@ -214,7 +214,7 @@ def mkdir(run: Invocation) -> int:
             try:
                 run.vfs.mkdir(step)
             except OSError as error:
-                run.complain(f"cannot create directory '{word}': {reason(error)}")
+                run.complain(f"cannot create directory {run.quoted(word)}: {reason(error)}")
                 status = 1
                 break
     return status

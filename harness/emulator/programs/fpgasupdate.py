@@ -121,8 +121,9 @@ class _Tool:
             )
             self._run.streams.stdout.flush()
             answer = bytearray()
-            while (byte := self._run.streams.stdin.read(1)) not in (b"", b"\n"):
-                answer += byte
+            with self._run.host.clock.waiting():  # for a person, who may take long
+                while (byte := self._run.streams.stdin.read(1)) not in (b"", b"\n"):
+                    answer += byte
             if not byte and not answer:
                 raise opae.traceback(self._run, "EOFError: EOF when reading a line")
             text = answer.decode("utf-8", "replace").lower()

@@ -86,14 +86,14 @@ def env(run: Invocation) -> int:
         name, _, value = words.pop(0).partition("=")
         changed[name] = value
     if words:
-        return _become(run, words, changed, f"'{words[0]}'")
+        return _become(run, words, changed, run.quoted(words[0]))
     run.out("".join(f"{name}={value}\n" for name, value in changed.items()))
     return 0
 
 
 def nohup(run: Invocation) -> int:
     """Run a program; there is no hangup to shield it from."""
-    return _become(run, run.argv[1:], run.env, f"failed to run command '{run.argv[1]}'")
+    return _become(run, run.argv[1:], run.env, f"failed to run command {run.quoted(run.argv[1])}")
 
 
 def _become(run: Invocation, words: list[str], env: dict[str, str], failure: str) -> int:
@@ -124,7 +124,7 @@ def sleep(run: Invocation) -> int:
             float(word.rstrip("smh")) * {"m": 60, "h": 3600}.get(word[-1], 1) for word in run.argv[1:]
         )
     except ValueError:
-        run.complain(f"invalid time interval '{run.argv[1]}'")
+        run.complain(f"invalid time interval {run.quoted(run.argv[1])}")
         return 1
     with run.host.clock.actor():
         run.process.sleep(seconds)
