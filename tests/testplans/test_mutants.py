@@ -23,7 +23,7 @@ def cells_with(code: str) -> Iterator[str]:
     for test, table in FILES.items():
         for cell in load_cells(FLASH / table):
             if code in cell.promise.codes:
-                yield f"{FLASH}/{test}[lab/{{card}}-{cell.id}]"
+                yield f"{FLASH}/{test}[{{card}}/card0-{cell.id}]"
 
 
 def node_ids() -> list[str]:
@@ -36,16 +36,16 @@ def node_ids() -> list[str]:
 
 
 def inventory() -> str:
-    """Return an inventory with one card per check, which lacks that check, and one that lacks none."""
-    lines = ["version: 1", "default_lab: mutants", "labs:", "  mutants:", "    hosts:", "      lab:"]
-    lines += ["        emulated: {}", "        cards:"]
+    """Return an inventory with one card per check, each without that check, and one sound card."""
+    lines = ["version: 1", "default_lab: mutants", "labs:", "  mutants:", "    hosts:"]
     for number, check in enumerate([CONTROL, *CHECK_CODES]):
         disabled = f", emulated: {{profile: {{disabled_checks: [{check}]}}}}" if check != CONTROL else ""
-        lines.append(
-            f"          {check}: {{address: '0000:{16 + 4 * number:02x}:00.0', "
-            f"identity: '02:00:00:00:00:{number:02x}', "
-            f"irreversible: [root-key, key-cancellation]{disabled}}}"
-        )
+        lines += [
+            f"      {check}:",
+            "        emulated: {}",
+            f"        cards: {{card0: {{address: '0000:b2:00.0', identity: '02:00:00:00:00:{number:02x}', "
+            f"irreversible: [root-key, key-cancellation]{disabled}}}}}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -73,7 +73,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     assert results.exists(), run.stdout + run.stderr
     states: dict[str, dict[str, str]] = defaultdict(dict)
     for scenario in json.loads(results.read_text(encoding="utf-8"))["scenarios"]:
-        card = scenario["subject"]["name"].removeprefix("lab/")
+        card = scenario["subject"]["host"]
         states[card][scenario["name"]] = scenario["state"]
     return states
 
