@@ -197,11 +197,14 @@ def test_the_truth_after_is_read_when_the_update_is_over(make: Make, file_card: 
     driver = make()
     status = "sec/firmware/secure-update0/status"
     programming = threading.Event()
+    sightings: list[object] = []
     truth = driver.truth
 
     def watched(*args: Any, **options: Any) -> Any:
         found = truth(*args, **options)
         if found.update_status == "programming":
+            sightings.append(found)
+        if len(sightings) == 3:
             programming.set()
         return found
 

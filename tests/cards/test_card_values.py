@@ -57,6 +57,33 @@ def test_the_forms_of_tools_and_drivers(reader: Callable[[str], Any], text: str,
 
 
 @pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        (values.word64, "0x1ffffffffffffffff"),
+        (values.word64, "0x"),
+        (values.word32, "0x100000000"),
+        (values.csk_ids, "128"),
+        (values.csk_ids, "0-128"),
+        (values.csk_ids, "5-2"),
+        (values.csk_ids, "1,,2"),
+        (values.flash_count, "32769"),
+        (values.mac, "00:00:00:00:00:00"),
+        (values.version_word, "0x00020006"),
+        (values.version_text, "D.2.0.256"),
+        (values.root_hash, "ab" * 40),
+        (values.root_hash, ""),
+        (values.update_status, "unknown-status"),
+        (values.update_error, "programming:"),
+        (values.update_error, "asleep:hw-error"),
+        (values.boot_page_text, "flash"),
+        (values.pci_address, "0000:b2:20.0"),
+    ],
+)
+def test_what_is_not_legal_is_unknown(reader: Callable[[str], Any], text: str) -> None:
+    assert isinstance(reader(text), Unknown)
+
+
+@pytest.mark.parametrize(
     ("bitstream", "page"),
     [
         (0x23000410010310, "user"),
