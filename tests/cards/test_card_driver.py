@@ -383,7 +383,9 @@ def test_a_missing_tool_is_named(make: Make, programs: Programs, kept: Any) -> N
     assert not kept.of(Claim)
 
 
-def test_a_full_upload_folder(make: Make, kept: Any, uploads: Path, file_card: FileCard) -> None:
+def test_an_upload_folder_that_takes_nothing(
+    make: Make, kept: Any, uploads: Path, file_card: FileCard
+) -> None:
     uploads.rmdir()
     with pytest.raises(InfrastructureError, match="could not be written to"):
         make().flash(IMAGE, "A/csk0", LANDS)

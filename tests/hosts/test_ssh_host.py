@@ -24,6 +24,7 @@ from harness.errors import (
 )
 from harness.hosts.access import Access
 from harness.hosts.permits import Authority, Permit
+from harness.hosts.protocol import CommandResult
 from harness.hosts.ssh import SshHost
 
 CARDS = Authority("cards")
@@ -165,6 +166,25 @@ def test_what_put_could_not_finish_is_removed(
     with pytest.raises(InfrastructureError, match="Failure"):
         peer.put(b"image", str(target), permit=upload(target, b"image"))
     assert not target.exists()
+
+
+def test_a_full_disk_is_told_from_other_failures(
+    peer: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SFTP says no more than Failure, so the host is asked what is free."""
+    table = (
+        "Filesystem     1024-blocks     Used Available Capacity Mounted on\n"
+        "/dev/vda1          8123456  8123440        16     100% /\n"
+    )
+    monkeypatch.setattr(paramiko.SFTPFile, "write", _full)
+    monkeypatch.setattr(
+        SshHost, "run", lambda self, argv, **options: CommandResult(tuple(argv), 0, table, "", 0.0)
+    )
+    for size, named in ((16 * 1024 + 1, True), (100, False)):
+        target, data = tmp_path / "image.bin", b"x" * size
+        with pytest.raises(InfrastructureError) as failure:
+            peer.put(data, str(target), permit=upload(target, data))
+        assert ("the disk is full: 16384 bytes are free" in failure.value.message) is named
 
 
 def _full(self: paramiko.SFTPFile, data: bytes) -> None:
