@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,8 @@ from harness.judgement.values import Unknown
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
-    from harness.inventory.model import Card, Host, Inventory
+    from harness.inventory.model import Card, Host, Inventory, Lab
+    from harness.lab.running import RunningLab
     from harness.record.history import History
 
 app = typer.Typer(
@@ -144,13 +144,12 @@ def _opened(
     from harness.hosts.connect import connect
     from harness.inventory.load import load_inventory
     from harness.judgement.model import Expectation
-    from harness.judgement.records import RunStarted, ScenarioEnded, ScenarioStarted
-    from harness.lab.running import start_lab
+    from harness.judgement.records import RunEnded, RunStarted, ScenarioEnded, ScenarioStarted
 
     loaded = load_inventory(inventory)
     entry = loaded.lab(lab)
     host, card_entry = entry.card(card)
-    with start_lab(loaded, entry.name) as running, _history(reports) as history:
+    with _running(loaded, entry) as running, _history(reports) as history:
         history.add(RunStarted(run=history.path.parent.name, lab=entry.name))
         driver = connect(host, running.access(host.name))
         allowed = frozenset(name.strip() for name in irreversible.split(",") if name.strip())
@@ -171,10 +170,24 @@ def _opened(
             )
             yield of_card, loaded
             history.add(ScenarioEnded(scenario=name))
+            history.add(RunEnded())
         finally:
             driver.close()
         if reports is not None:
             _tell(history)
+
+
+def _running(inventory: Inventory, entry: Lab) -> RunningLab:
+    """Return the emulated lab that `hil lab up` keeps running, where it does; else start one for now."""
+    from harness.lab.background import background_lab
+    from harness.lab.running import start_lab
+
+    kept = background_lab(inventory, entry.name)
+    if kept.pid() is not None:
+        return kept.attach(inventory)
+    if entry.emulated:
+        typer.echo("(an emulated lab for this command only; `hil lab up` keeps one)", err=True)
+    return start_lab(inventory, entry.name)
 
 
 @contextmanager
@@ -186,7 +199,9 @@ def _history(reports: Path | None) -> Iterator[History]:
         with History("/dev/null") as history:
             yield history
         return
-    folder = reports / time.strftime("%Y%m%d-%H%M%S-card")
+    from harness.plugin.session import new_run_dir
+
+    folder = new_run_dir(reports)
     folder.mkdir(parents=True, exist_ok=True)
     with History(folder / "history.jsonl") as history:
         yield history

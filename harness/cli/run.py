@@ -66,6 +66,8 @@ def run(
     arguments += ["-x"] if exit_first else []
     # allure-pytest costs 160 ms of every start; it is loaded only where results are wanted.
     arguments += [f"--alluredir={allure}"] if allure else ["-p", "no:allure_pytest"]
+    # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
+    arguments += ["-p", "no:hypothesispytest"]
     arguments += ["-n", str(workers)] if workers else ["-p", "no:xdist"]
     for target in targets:
         if not Path(target.split("::")[0]).exists():

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from harness.plugin.images import ImageShelf
     from harness.record.history import History
 
+#: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
+_EMULATED_SETTLE = 0.2
 #: The run folder of this process; the controlling process of xdist hands it to its workers.
 RUN_DIR_KEY = "hil_run_dir"
 
@@ -148,6 +150,7 @@ class HilSession:
                 sysfs=host.sysfs,
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
+                **({} if host.real else {"settle": _EMULATED_SETTLE}),
             )
         return self._cards[name]
 

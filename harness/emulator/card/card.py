@@ -233,14 +233,14 @@ class Card:
     def fit(self, state: CardState, profile: CardProfile | None = None) -> None:
         """Put the card into ``state`` as if it had been fitted anew: power cycled, nothing held or odd.
 
-        The card stays at its address unless ``state`` names another.
+        It stands at the slot's first address unless ``state`` names another.
         """
         with self._guard:
             self._leave()
             self.conditions.clear()
             if profile is not None:
                 self._bmc.profile = profile
-            self._bmc.state = replace(state, address=state.address or self._bmc.state.address)
+            self._bmc.state = replace(state, address=state.address or self.spec.addresses[0])
             self._save(self._bmc.state)
             self._arrive("user")
 
