@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.errors import DeadlineError, InfrastructureError
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import Permit, genuine
-from harness.hosts.protocol import CommandResult
+from harness.hosts.protocol import CommandResult, last_seen
 from harness.hosts.sources import opened
 
 _CHUNK = 1 << 16
@@ -129,10 +129,9 @@ def _streams(
         while selector.get_map():
             ready = selector.select(max(0.0, end - time.monotonic()))
             if not ready:
-                last = (out + err).decode(errors="replace").rstrip().rsplit("\n", 1)[-1]
                 raise DeadlineError(
                     f"Waited {deadline:g} s for `{line[:120]}` to end; "
-                    f"the last that was seen of it: {last[-200:]!r}."
+                    f"the last that was seen of it: {last_seen(out, err)}."
                 )
             for key, _ in ready:
                 data = os.read(key.fd, _CHUNK)

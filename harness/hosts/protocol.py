@@ -31,6 +31,13 @@ class CommandResult:
         return self.stdout + self.stderr
 
 
+def last_seen(out: bytes | bytearray, err: bytes | bytearray) -> str:
+    """Return the last line that a command printed on each of its streams, for a message."""
+    lines = [stream.decode(errors="replace").rstrip().splitlines()[-1:] for stream in (out, err)]
+    shown = [repr(line[-200:]) for last in lines for line in last]
+    return " and ".join(shown) or "nothing"
+
+
 class Host(Protocol):
     """A machine with cards in it.
 

@@ -23,7 +23,7 @@ from harness.hosts.access import Access
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.connection import open_connection
 from harness.hosts.permits import Permit, genuine
-from harness.hosts.protocol import CommandResult
+from harness.hosts.protocol import CommandResult, last_seen
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
 
@@ -180,7 +180,7 @@ class SshHost:
         began = time.monotonic()
         code, out, err, lost = self._execute(line, deadline, on_output)
         if lost and not lost_is_result:
-            raise self._broken(line, out + err)
+            raise self._broken(line, out, err)
         return CommandResult(
             argv=tuple(argv),
             exit_code=code,
@@ -196,7 +196,7 @@ class SshHost:
         def ask() -> tuple[int, bytes, bytes]:
             code, out, err, lost = self._execute(line, deadline, None)
             if lost:
-                raise self._broken(line, out + err)
+                raise self._broken(line, out, err)
             return code, out, err
 
         code, out, err = self._again(ask)
@@ -204,10 +204,10 @@ class SshHost:
             raise os_error(path, err.decode(errors="replace"))
         return out
 
-    def _broken(self, line: str, output: bytes) -> LinkLostError:
+    def _broken(self, line: str, out: bytes, err: bytes) -> LinkLostError:
         return LinkLostError(
             f"The link to {self._name} broke while {_shown(line)} ran; "
-            f"the last that was seen of it: {_last_line(output)}."
+            f"the last that was seen of it: {last_seen(out, err)}."
         )
 
     def _execute(
@@ -221,7 +221,7 @@ class SshHost:
             if not (streams.drain_until(end) and channel.status_event.wait(max(0.0, end - time.monotonic()))):
                 raise DeadlineError(
                     f"Waited {deadline:g} s for {_shown(line)} on {self._name} to end; "
-                    f"the last that was seen of it: {_last_line(streams.out + streams.err)}.",
+                    f"the last that was seen of it: {last_seen(streams.out, streams.err)}.",
                     hint="It may still be running on the host.",
                 )
             code = channel.recv_exit_status() if channel.exit_status_ready() else -1
@@ -352,12 +352,6 @@ class _Streams:
         self.out += data
         if self._on_output is not None and (text := self._decoder.decode(data)):
             self._on_output(text)
-
-
-def _last_line(output: bytes | bytearray) -> str:
-    """Return the last line that a command printed, for a message."""
-    text = output.decode(errors="replace").rstrip()
-    return repr(text.splitlines()[-1][-200:]) if text else "nothing"
 
 
 def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:

@@ -41,11 +41,11 @@ def find_sshd() -> tuple[Path, dict[str, str]]:
             pytrace=False,
         )
     libraries = {str(path.parent) for path in root.glob("usr/lib/**/*.so*")}
-    environment = {"LD_LIBRARY_PATH": ":".join(sorted(libraries))}
-    if bare_root:
-        wrapper = next(root.glob("usr/lib/**/libnss_wrapper.so"))
-        environment["LD_PRELOAD"] = str(wrapper)
-    return root / "usr/sbin/sshd", environment
+    wrapper = next(root.glob("usr/lib/**/libnss_wrapper.so"))
+    return root / "usr/sbin/sshd", {
+        "LD_LIBRARY_PATH": ":".join(sorted(libraries)),
+        "LD_PRELOAD": str(wrapper),
+    }
 
 
 def _has_user(name: str) -> bool:
@@ -59,6 +59,8 @@ def _has_user(name: str) -> bool:
 def _unpacked() -> Path:
     """Unpack Debian's server and the libraries that are not here, once for all test processes."""
     root = UNPACKED / "root"
+    if root.is_dir():
+        return root
     UNPACKED.mkdir(parents=True, exist_ok=True)
     with (UNPACKED / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -155,9 +157,9 @@ class OpenSsh:
     def _accounts(self) -> dict[str, str]:
         accounts = self._folder / "passwd"
         me = pwd.getpwuid(os.geteuid())
-        # A plain shell: root's own may read start-up files that take longer than the tests.
+        # A plain shell in a folder of ours: start-up files can take longer than the tests.
         accounts.write_text(
-            f"{me.pw_name}:x:{me.pw_uid}:{me.pw_gid}::{me.pw_dir}:/bin/sh\n"
+            f"{me.pw_name}:x:{me.pw_uid}:{me.pw_gid}::{self._folder}:/bin/sh\n"
             f"{PRIVSEP_USER}:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
         )
         return {"NSS_WRAPPER_PASSWD": str(accounts), "NSS_WRAPPER_GROUP": "/etc/group"}
