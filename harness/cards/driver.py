@@ -5,9 +5,8 @@ from __future__ import annotations
 import posixpath
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,13 @@ from harness.cards.interlock import CardEntry
 from harness.cards.kernel_log import auth_report, new_lines
 from harness.cards.parsers import parse_fpgainfo
 from harness.cards.recording import History, Recorder, evidence_of
+from harness.cards.results import FlashResult, ResetResult
 from harness.cards.tool_output import (
     Progress,
-    Statement,
     ToolOutput,
     fpgasupdate_statement,
     rsu_statement,
+    upload_statement,
     without_pid,
 )
 from harness.cards.truth import UPDATE_FIELDS, CardTruth, read_truth
@@ -52,35 +52,6 @@ RESET_DEADLINE = 600.0
 #: How long the drivers of a card that is back on the bus may take to bind.
 SETTLE = 3.0
 _RETURNS = Promise("returns", source="OPAE rsu; Intel UG 683519")
-
-
-@dataclass(frozen=True, slots=True)
-class FlashResult:
-    """What came of a flash, before it is judged.
-
-    ``intent``: sequence number of its intent. ``statement``: what the tool said. ``auth_code``: what
-    the kernel logged, such as ``0x11``; empty for nothing. ``seconds``: how long the tool ran.
-    """
-
-    intent: int
-    facts: ImageFacts
-    statement: Statement
-    exit_code: int
-    auth_code: str
-    before: CardTruth
-    after: CardTruth
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class ResetResult:
-    """What came of a reset. ``address``: where the card is now; None where it did not come back."""
-
-    intent: int
-    statement: Statement
-    exit_code: int
-    address: str | None
-    after: CardTruth
 
 
 class CardDriver:
@@ -217,20 +188,62 @@ class CardDriver:
         :raises InfrastructureError: the host cannot take the image, has no tool, or the card is in use.
         """
         content = data if isinstance(data, bytes) else _content(data)
-        own = self._gate.facts(content, name)
-        stated = facts if facts is not None and facts.sha256 == own.sha256 else own
-        parameters = {"image": stated.to_json(), "name": name}
+        parameters = {"image": self._stated(content, name, facts).to_json(), "name": name}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             before = self._before(intent, certain=bool(known.irreversible))
             log = self._kernel_log()
-            result = self._flashed(content, on_progress, at_phase, deadline)
+            with self._on_host(content) as (path, arrived):
+                permit = self._gate.flash(content, arrived, path, self._address, self._lock_name)
+                result = self._run_tool(permit, deadline, on_progress, at_phase)
             text = without_pid(result.text)
             statement = fpgasupdate_statement(text, result.exit_code)
             self._record.claim(
                 "fpgasupdate", self.subject, statement.to_json(), evidence_of(result, text), intent
             )
-        after, late = self._after(intent, idle_deadline)
+        late = self._wait_until_idle(idle_deadline)
+        after = self.observe("after", intent)
+        code = self._logged(log, after, intent)
+        if late is not None:
+            raise late
+        return FlashResult(intent, known, statement, result.exit_code, code, before, after, result.seconds)
+
+    def upload(
+        self,
+        data: bytes | Path,
+        name: str,
+        promise: Promise | None,
+        *,
+        facts: ImageFacts | None = None,
+        deadline: float = IDLE_DEADLINE,
+    ) -> FlashResult:
+        """Hand an image to the kernel's firmware-upload interface, without the vendor's tool.
+
+        The tool refuses some files before the card sees them; so the card's own answer can be had.
+        What the kernel says of the update (its ``error``) is the claim of ``firmware-upload``.
+
+        :param deadline: seconds for the update to end. Otherwise as :meth:`flash`.
+        :raises DeviceError: the driver of the card offers no such interface.
+        """
+        content = data if isinstance(data, bytes) else _content(data)
+        stated = self._stated(content, name, facts)
+        parameters = {"image": stated.to_json(), "name": name, "reporter": "firmware-upload"}
+        with self._record.operation("flash", self.subject, parameters, promise) as intent:
+            known = self._gate.image(content, name, facts)
+            before = self._before(intent, certain=bool(known.irreversible))
+            log = self._kernel_log()
+            interface = self._interface()
+            with self._on_host(content) as (path, arrived):
+                permit = self._gate.kernel_upload(content, arrived, path, interface, self._lock_name)
+                result = self._run_tool(permit, deadline, None, None)
+                late = self._wait_until_idle(deadline)
+            error = self.truth(UPDATE_FIELDS).update_error
+            statement = upload_statement(error, without_pid(result.text), result.exit_code)
+            said = f"{without_pid(result.text)}error: {error}"
+            self._record.claim(
+                "firmware-upload", self.subject, statement.to_json(), evidence_of(result, said), intent
+            )
+        after = self.observe("after", intent)
         code = self._logged(log, after, intent)
         if late is not None:
             raise late
@@ -279,14 +292,7 @@ class CardDriver:
         :raises DeviceError: the driver of the card offers no update interface.
         """
         with self._record.operation("cancel-update", self.subject, {}, None):
-            status = self.truth(UPDATE_FIELDS)
-            source = status.sources.get("update_status", "")
-            if isinstance(status.update_status, Unknown) or "*" in source:
-                raise DeviceError(
-                    f"{self.name} offers nothing to cancel an update with: {status.update_status}.",
-                    hint="The kernel needs the driver of the card's secure update.",
-                )
-            permit = self._gate.cancel(posixpath.join(posixpath.dirname(source), "cancel"))
+            permit = self._gate.cancel(posixpath.join(self._interface(), "cancel"))
             return self.host.run(permit.argv, permit=permit)
 
     def signal(self, name: str = "TERM") -> CommandResult:
@@ -303,6 +309,20 @@ class CardDriver:
                 )
             permit = self._gate.signal(name, pid)
             return self.host.run(permit.argv, permit=permit)
+
+    def _interface(self) -> str:
+        """Return the folder of the kernel's firmware-upload interface for the card.
+
+        :raises DeviceError: its driver offers none.
+        """
+        status = self.truth(UPDATE_FIELDS)
+        source = status.sources.get("update_status", "")
+        if isinstance(status.update_status, Unknown) or "*" in source:
+            raise DeviceError(
+                f"{self.name} offers no update interface: {status.update_status}.",
+                hint="The kernel needs the driver of the card's secure update.",
+            )
+        return posixpath.dirname(source)
 
     # -- steps ----------------------------------------------------------------------------------------
 
@@ -335,22 +355,19 @@ class CardDriver:
             )
         return truth
 
-    def _flashed(
-        self,
-        content: bytes,
-        on_progress: Callable[[Progress], None] | None,
-        at_phase: Callable[[str], None] | None,
-        deadline: float,
-    ) -> CommandResult:
-        """Put the image on the host, check what arrived, run the tool on it, remove it."""
+    def _stated(self, content: bytes, name: str, facts: ImageFacts | None) -> ImageFacts:
+        """Return the facts of an image for the record of an intent: ``facts`` where they are about it."""
+        own = self._gate.facts(content, name)
+        return facts if facts is not None and facts.sha256 == own.sha256 else own
+
+    @contextmanager
+    def _on_host(self, content: bytes) -> Iterator[tuple[str, str]]:
+        """Put the image on the host for a while; give its path and the SHA-256 of what arrived."""
         path = posixpath.join(self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
         upload = self._gate.upload(content, path)
         try:
             self.host.put(content, path, permit=upload)
-            permit = self._gate.flash(
-                content, self._sha256_on_host(path), path, self._address, self._lock_name
-            )
-            return self._run_tool(permit, deadline, on_progress, at_phase)
+            yield path, self._sha256_on_host(path)
         finally:
             with suppress(HarnessError):
                 remove = self._gate.remove(path)
@@ -401,26 +418,24 @@ class CardDriver:
             )
         return result
 
-    def _after(self, intent: int, idle_deadline: float) -> tuple[CardTruth, DeadlineError | None]:
-        """Read and record the card once its update is over: until then reading disturbs it, and the
-        tool may have ended long before. Return the error where it does not end."""
-        late = None
+    def _wait_until_idle(self, idle_deadline: float) -> DeadlineError | None:
+        """Wait for the card's update to be over: until then reading disturbs it, and the tool may have
+        ended long before. Return the error where it does not end."""
         truth = self.truth(UPDATE_FIELDS)
         end = time.monotonic() + idle_deadline
         pause = 0.01
         while isinstance(truth.update_status, str) and truth.update_status != "idle":
             if time.monotonic() + pause > end:
-                late = DeadlineError(
+                return DeadlineError(
                     f"Waited {idle_deadline:g} s for the update of {self.name} to end after its tool had; "
                     f"the last status was {truth.update_status!r}.",
                     hint="The card's BMC may hang; a power cycle of the host ends that.",
                 )
-                break
             # The kernel offers no event for it; the status is the condition, and this asks for it.
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
             truth = self.truth(UPDATE_FIELDS)
-        return self.observe("after", intent), late
+        return None
 
     def _found(self, settle: float) -> str | None:
         """Find the card by its identity (by its address where that is not known) within ``settle`` s."""

@@ -21,6 +21,7 @@ _AUTHORITY = Authority("cards")
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _UPLOADED = re.compile(r"/(?:[A-Za-z0-9._+-]+/)*hil-[0-9a-f-]+\.bin")
 _CANCEL = re.compile(r"/[A-Za-z0-9._:/+-]+/firmware/secure-update[0-9]*/cancel")
+_INTERFACE = re.compile(r"/[A-Za-z0-9._:/+-]+/firmware/secure-update[0-9]*")
 _SIGNALS = frozenset({"TERM", "INT", "KILL", "HUP", "STOP", "CONT"})
 #: As sysinv runs the tool (n3000.md 1.2): its progress bar is not ASCII.
 _LOCALE = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}
@@ -98,6 +99,32 @@ class Gate:
         :param sha256_on_host: what the host says that the file holds.
         :raises RefusedError: the file on the host is not ``data``, or the card does not permit it.
         """
+        self._arrived(data, sha256_on_host, path)
+        _must(_ADDRESS, address)
+        tool = self._tools.get("fpgasupdate", "fpgasupdate")
+        argv = _started(held([tool, "-y", "--log-level", "debug", path, address], identity, self._locks))
+        return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
+
+    def kernel_upload(
+        self, data: bytes, sha256_on_host: str, path: str, interface: str, identity: str
+    ) -> Permit:
+        """Return the permit to hand the file ``path`` to the kernel's firmware-upload ``interface``.
+
+        The three writes are those of Documentation/ABI/testing/sysfs-class-firmware.
+
+        :param interface: the folder ``.../firmware/secure-updateN`` of the card's driver.
+        :raises RefusedError: as :meth:`flash` does.
+        """
+        self._arrived(data, sha256_on_host, path)
+        _must(_INTERFACE, interface)
+        writes = (
+            f"echo 1 > {interface}/loading && cat {path} > {interface}/data && echo 0 > {interface}/loading"
+        )
+        argv = _started(held(["sh", "-c", writes], identity, self._locks))
+        return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
+
+    def _arrived(self, data: bytes, sha256_on_host: str, path: str) -> None:
+        """:raises RefusedError: the file on the host is not ``data``, or the card does not permit it."""
         if self.image(data, path).sha256 != sha256_on_host:
             raise RefusedError(
                 f"The file {path} on {self._host} is not the image that was put there "
@@ -105,10 +132,6 @@ class Gate:
                 hint="Something else writes to the upload folder, or the transfer was damaged.",
             )
         _must(_UPLOADED, path)
-        _must(_ADDRESS, address)
-        tool = self._tools.get("fpgasupdate", "fpgasupdate")
-        argv = _started(held([tool, "-y", "--log-level", "debug", path, address], identity, self._locks))
-        return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def reset(self, kind: ResetKind, address: str, identity: str, page: str | None = None) -> Permit:
         """Return the permit to reset the card at ``address``. :param page: BMC page: user, factory."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.cards.values import ERROR_WORDS, STATUS_WORDS
+from harness.judgement.values import Unknown, Value
 
 Result = Literal["done", "failed", "not-sent", "interrupted"]
 
@@ -158,6 +159,22 @@ def rsu_statement(text: str, exit_code: int) -> Statement:
     if exit_code in (64, 69):
         return Statement("not-sent", error=_last(messages, exit_code))
     return Statement("failed", error=_last(messages, exit_code))
+
+
+def upload_statement(error: Value[str], text: str, exit_code: int) -> Statement:
+    """Return what the kernel's firmware-upload interface states of an update that is over.
+
+    :param error: its ``error`` attribute, empty for none.
+    :param text: what the three writes printed. :param exit_code: of the writes; not 0: one was refused.
+    """
+    if exit_code != 0:
+        return Statement("not-sent", error=text.strip() or f"exit code {exit_code} without a word")
+    if isinstance(error, Unknown):
+        return Statement("failed", error=str(error))
+    if error == "":
+        return Statement("done")
+    match = _ERROR.match(error)
+    return Statement("failed", (match["phase"] or "") if match else "", match["error"] if match else error)
 
 
 def _last(messages: list[str], exit_code: int) -> str:

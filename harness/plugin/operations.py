@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.errors import LinkLostError
 from harness.judgement.records import Intent, Promise
@@ -13,7 +13,8 @@ from harness.plugin.scenario import step
 from harness.scenarios.prepare import require_another_image, require_permits
 
 if TYPE_CHECKING:
-    from harness.cards.driver import CardDriver, FlashResult
+    from harness.cards.driver import CardDriver
+    from harness.cards.results import FlashResult
     from harness.faults.injector import Injector
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
@@ -31,11 +32,20 @@ class Flash:
     shelf: ImageShelf
     injector: Injector
 
-    def __call__(self, image: Image | str, promise: Promise, *, activate: bool = True) -> FlashResult | None:
+    def __call__(
+        self,
+        image: Image | str,
+        promise: Promise,
+        *,
+        activate: bool = True,
+        by: Literal["fpgasupdate", "firmware-upload"] = "fpgasupdate",
+    ) -> FlashResult | None:
         """Flash ``image`` and record everything that is needed to judge it.
 
         :param image: a recipe's name, or an image.
         :param promise: what documents promise for this image on this card.
+        :param by: the vendor's tool, or the kernel's own interface (the tool refuses some files before
+            the card sees them).
         :param activate: reset the card afterwards, so that what it runs can be seen.
         :returns: what came of it; None where a fault of the scenario broke the link meanwhile.
         :raises NotApplicable: the card's permits or state exclude it.
@@ -46,14 +56,16 @@ class Flash:
         if self.session.lab.bench is None:
             require_another_image(self.card, image.facts)
         with step(self.session, f"flash {image.name} on {self.card.name}"):
-            result = self._flash(image, promise)
+            result = self._flash(image, promise, by)
         if activate and image.facts.effect in _ACTIVATED_BY_RESET:
             self.reset()
         return result
 
-    def _flash(self, image: Image, promise: Promise) -> FlashResult | None:
+    def _flash(self, image: Image, promise: Promise, by: str) -> FlashResult | None:
         """Flash; where a fault of this scenario broke the link, bring the host back and look again."""
         try:
+            if by == "firmware-upload":
+                return self.card.upload(image.data, image.name, promise, facts=image.facts)
             return self.card.flash(
                 image.data, image.name, promise, at_phase=self.injector.reached, facts=image.facts
             )

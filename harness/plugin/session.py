@@ -138,7 +138,7 @@ class HilSession:
     def card(self, name: str) -> CardDriver:
         """Return the driver of the card ``host/card``."""
         if name not in self._cards:
-            from harness.cards.driver import CardDriver
+            from harness.cards.driver import SETTLE, CardDriver
 
             host, card = self.lab_entry.card(name)
             self._cards[name] = CardDriver(
@@ -150,7 +150,7 @@ class HilSession:
                 sysfs=host.sysfs,
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
-                **({} if host.real else {"settle": _EMULATED_SETTLE}),
+                settle=SETTLE if host.real else _EMULATED_SETTLE,
             )
         return self._cards[name]
 

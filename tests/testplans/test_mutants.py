@@ -14,7 +14,11 @@ from harness.scenarios.table import load_cells
 
 PROJECT = Path(__file__).parents[2]
 FLASH = PROJECT / "testplans" / "regression" / "flash"
-FILES = {"test_matrix.py::test_flash": "matrix.yaml", "test_checks.py::test_damaged_image": "checks.yaml"}
+FILES = {
+    "test_matrix.py::test_flash": "matrix.yaml",
+    "test_checks.py::test_damaged_image": "checks.yaml",
+    "test_checks.py::test_uploaded_past_the_tool": "uploads.yaml",
+}
 CONTROL = "control"
 
 

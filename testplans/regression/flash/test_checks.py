@@ -13,3 +13,12 @@ CELLS = load_cells(Path(__file__).with_name("checks.yaml"))
 def test_damaged_image(cell: Cell, given: dict[str, object], flash) -> None:
     """A card with a root entry hash refuses the damaged image with the code of the broken rule."""
     flash(cell.image, cell.promise)
+
+
+UPLOADED = load_cells(Path(__file__).with_name("uploads.yaml"))
+
+
+@pytest.mark.parametrize(("cell", "given"), [pytest.param(c, c.given, id=c.id) for c in UPLOADED])
+def test_uploaded_past_the_tool(cell: Cell, given: dict[str, object], flash) -> None:
+    """What the tool refuses by itself the card refuses too, when the kernel's interface hands it over."""
+    flash(cell.image, cell.promise, by="firmware-upload")
