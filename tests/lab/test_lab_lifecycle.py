@@ -73,7 +73,9 @@ def test_cards_begin_as_the_inventory_says(shared_lab: Any, inventory: Any) -> N
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_lab_dies_with_its_parent(inventory_file: Path, number: signal.Signals) -> None:
     script = (
-        "import sys, time; from harness.inventory.load import load_inventory;"
+        # A shell starts background jobs with SIGINT ignored, and children inherit that.
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from harness.inventory.load import load_inventory;"
         "from harness.lab.running import start_lab;"
         f"lab = start_lab(load_inventory({str(inventory_file)!r})); access = lab.access('left');"
         "print(lab.process_id, access.port, access.key_file, flush=True); time.sleep(600)"
@@ -82,11 +84,15 @@ def test_lab_dies_with_its_parent(inventory_file: Path, number: signal.Signals) 
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert parent.stdout is not None
-    pid, port, key_file = parent.stdout.readline().split()
-    watched = os.pidfd_open(int(pid))
-    parent.send_signal(number)
-    parent.wait(20)
-    parent.stdout.close()
+    try:
+        pid, port, key_file = parent.stdout.readline().split()
+        watched = os.pidfd_open(int(pid))
+        parent.send_signal(number)
+        parent.wait(20)
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
     ended, _, _ = select.select([watched], [], [], 10)
     os.close(watched)
     assert ended, "the lab outlived its parent"
