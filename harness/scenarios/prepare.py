@@ -20,14 +20,14 @@ class NotApplicable(Exception):
 
 
 def require_permits(card: CardDriver, images: Sequence[ImageFacts]) -> None:
-    """:raises NotApplicable: the inventory does not permit what flashing ``images`` does to the card."""
+    """:raises NotApplicable: the inventory does not permit what flashing ``images`` may do to the card.
+
+    An image that cannot be parsed counts as irreversible in every way (design rule 7).
+    """
     for image in images:
         missing = image.irreversible - card.permitted
         if missing:
-            raise NotApplicable(
-                f"{card.name} is not permitted {' and '.join(sorted(missing))}, "
-                f"and {image.name} is one or cannot be told from one"
-            )
+            raise NotApplicable(f"{card.name} is not permitted {' and '.join(sorted(missing))}")
 
 
 def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
