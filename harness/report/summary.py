@@ -43,6 +43,10 @@ class _Paint:
         return f"\x1b[{';'.join(_COLOURS[name] for name in names)}m{text}\x1b[0m"
 
 
+#: Lines after which the headline is told again, because it may have scrolled away.
+_SCREEN = 24
+
+
 def render(judgement: Judgement, run_dir: Path, *, colour: bool = False) -> str:
     """Return the summary as plain text, with ANSI colours if ``colour``.
 
@@ -58,6 +62,8 @@ def render(judgement: Judgement, run_dir: Path, *, colour: bool = False) -> str:
         _without_result(judgement.scenarios, paint),
         _footer(judgement, run_dir),
     ]
+    if sum(map(len, sections)) > _SCREEN:
+        sections.append([_headline(judgement, paint)])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
@@ -214,19 +220,32 @@ def _as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
     if not shown:
         return []
     lines = [paint(f"DIVERGED AS STATED ({len(shown)})", "bold", "green")]
-    groups = _alike(shown)
-    for group in groups[:SHOWN]:
-        scenario = group[0]
-        worst: dict[str, Verdict] = {}
-        for verdict in scenario.divergences:
-            if verdict.kind is scenario.verdicts[verdict.reporter]:
-                worst.setdefault(verdict.reporter, verdict)
-        lines += [_one_line(verdict, scenario.name, paint, "green") for verdict in worst.values()]
+    cases: dict[object, list[list[ScenarioJudgement]]] = {}
+    for group in _alike(shown):
+        worst = tuple(sorted((v.reporter, v.kind.value) for v in _worst_divergences(group[0])))
+        cases.setdefault((group[0].name.partition("[")[0], worst), []).append(group)
+    folded = [groups[0] for groups in cases.values()]
+    for (first, *others), _ in zip(cases.values(), range(SHOWN), strict=False):
+        scenario = first[0]
+        lines += [
+            _one_line(verdict, scenario.name, paint, "green") for verdict in _worst_divergences(scenario)
+        ]
         if not scenario.divergences and scenario.outcome is not None:
             kind = _padded(scenario.outcome.value, paint, "green")
             lines.append(f"  {kind} {_where(scenario)}  {scenario.name}")
-        lines += _same_elsewhere(group)
-    return lines + _left_out(groups)
+        lines += _same_elsewhere(first)
+        if others:
+            lines.append(f"    and so in {_number(len(others), 'more case')} of this scenario")
+    return lines + _left_out(folded)
+
+
+def _worst_divergences(scenario: ScenarioJudgement) -> list[Verdict]:
+    """Return the first verdict of each reporter that diverged, of its worst kind."""
+    worst: dict[str, Verdict] = {}
+    for verdict in scenario.divergences:
+        if verdict.kind is scenario.verdicts[verdict.reporter]:
+            worst.setdefault(verdict.reporter, verdict)
+    return list(worst.values())
 
 
 def _one_line(verdict: Verdict, scenario: str, paint: _Paint, colour: str) -> str:

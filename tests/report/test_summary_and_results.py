@@ -190,6 +190,27 @@ def test_the_same_on_several_devices_is_told_once(tmp_path: Path) -> None:
     assert "INFRA (4) HOST is down" in text
 
 
+def test_cases_of_one_scenario_that_diverge_alike_as_stated_are_told_once(tmp_path: Path) -> None:
+    cases = [
+        replace(REPRODUCED, name=f"test_known[{case}]") for case in ("preparing", "transferring", "other")
+    ]
+    text = render(run_of(*cases, replace(REPRODUCED, name="test_more[x]")), tmp_path)
+    assert "DIVERGED AS STATED (4)" in text
+    assert text.count("test_known[") == 1
+    assert text.count("test_more[") == 1
+    assert text.count("and so in 2 more cases of this scenario") == 1
+
+
+def test_a_long_summary_ends_with_its_headline(tmp_path: Path) -> None:
+    assert render(run_of(FINE), tmp_path).count("ALL AS STATED") == 1
+    many = [
+        replace(DIVERGED, name=f"test_wrong_{n}", subject=replace(CARD, address=f"0000:{n:02x}:00.0"))
+        for n in range(6)
+    ]
+    text = render(run_of(*many), tmp_path)
+    assert text.splitlines()[0] == text.splitlines()[-1]
+
+
 def test_the_worst_of_many_is_always_shown(tmp_path: Path) -> None:
     mild = replace(LIE, kind=VerdictKind.STALE, reporter="inventory")
     stale = [
