@@ -11,7 +11,7 @@ from typing import Any
 from harness.cards import values
 from harness.errors import InfrastructureError
 from harness.hosts.protocol import Host
-from harness.judgement.values import NOT_EXPOSED, Unknown, Value
+from harness.judgement.values import ALL_ONES, NOT_EXPOSED, Unknown, Value
 
 UNREAD = Unknown("not read")
 
@@ -70,42 +70,68 @@ class CardTruth:
 class Attribute:
     """One field of :class:`CardTruth`: the file pattern below the PCI device (or absolute) and its reader.
 
-    ``may_be_empty``: an empty file is a legal value (``grep`` prints nothing for one).
+    ``may_be_empty``: an empty file is a legal value (``grep`` prints nothing for one). ``witnesses``: fields
+    that show, by reading all ones, that the bus which this one is read over is dead.
     """
 
     field: str
     pattern: str
     reader: values.Reader
     may_be_empty: bool = False
+    witnesses: tuple[str, ...] = ()
 
 
 _FME = "fpga_region/region*/dfl-fme.*"
 _BMC = f"{_FME}/dfl_dev.*/*spi*/spi_master/spi*/spi*.*"
 _UPDATE = f"{_BMC}/n3000bmc-sec-update.*.auto"
 
+#: What is read from the FPGA's registers is nothing when its id reads all ones.
+_FPGA_BUS = ("bitstream_id",)
+#: BMC and flash are behind the FPGA and one more bus (n3000.md 1.1). Flash has no value of its own for a dead
+#: bus: all ones there are "hash not programmed", no cancelled CSK and a count of 0 (n3000.md 4.3).
+_BMC_BUS = (*_FPGA_BUS, "bmc_version", "bmcfw_version")
+
 #: Driver generation D: in-tree DFL with the firmware-upload interface (n3000.md 4.1, 4.2).
 GENERATION_D: tuple[Attribute, ...] = (
-    Attribute("identity", f"{_BMC}/mac_address", values.mac),
+    Attribute("identity", f"{_BMC}/mac_address", values.mac, witnesses=_BMC_BUS),
     Attribute("device_id", "device", values.device_id),
     Attribute("bitstream_id", f"{_FME}/bitstream_id", values.word64),
-    Attribute("bitstream_metadata", f"{_FME}/bitstream_metadata", values.word64),
-    Attribute("interface_id", f"{_FME}/dfl-fme-region.*/fpga_region/region*/compat_id", values.interface_id),
+    Attribute("bitstream_metadata", f"{_FME}/bitstream_metadata", values.word64, witnesses=_FPGA_BUS),
+    Attribute(
+        "interface_id",
+        f"{_FME}/dfl-fme-region.*/fpga_region/region*/compat_id",
+        values.interface_id,
+        witnesses=_FPGA_BUS,
+    ),
     *(
-        Attribute(f"{section}_root", f"{_UPDATE}/security/{section}_root_entry_hash", values.root_hash)
+        Attribute(
+            f"{section}_root",
+            f"{_UPDATE}/security/{section}_root_entry_hash",
+            values.root_hash,
+            witnesses=_BMC_BUS,
+        )
         for section in ("sr", "bmc", "pr")
     ),
     *(
-        Attribute(f"{section}_cancelled", f"{_UPDATE}/security/{section}_canceled_csks", values.csk_ids, True)
+        Attribute(
+            f"{section}_cancelled",
+            f"{_UPDATE}/security/{section}_canceled_csks",
+            values.csk_ids,
+            may_be_empty=True,
+            witnesses=_BMC_BUS,
+        )
         for section in ("sr", "bmc", "pr")
     ),
-    Attribute("flash_count", f"{_UPDATE}/security/flash_count", values.flash_count),
-    Attribute("bmc_version", f"{_BMC}/bmc_version", values.version_word),
-    Attribute("bmcfw_version", f"{_BMC}/bmcfw_version", values.version_word),
+    Attribute("flash_count", f"{_UPDATE}/security/flash_count", values.flash_count, witnesses=_BMC_BUS),
+    Attribute("bmc_version", f"{_BMC}/bmc_version", values.version_word, witnesses=_BMC_BUS),
+    Attribute("bmcfw_version", f"{_BMC}/bmcfw_version", values.version_word, witnesses=_BMC_BUS),
     Attribute("update_status", f"{_UPDATE}/firmware/secure-update*/status", values.update_status),
     Attribute("update_error", f"{_UPDATE}/firmware/secure-update*/error", values.update_error, True),
     Attribute("remaining_size", f"{_UPDATE}/firmware/secure-update*/remaining_size", values.remaining_size),
     Attribute("boot_id", "/proc/sys/kernel/random/boot_id", values.boot_id),
 )
+
+_FIELDS = frozenset(field.name for field in fields(CardTruth)) - {"sources"}
 
 #: What is safe to ask for while an update runs: root hashes and counter lie on its path to the flash.
 UPDATE_FIELDS = frozenset({"update_status", "update_error", "remaining_size"})
@@ -147,12 +173,16 @@ class Probe:
         self._address = address
         device = f"{sysfs}/bus/pci/devices/{address}"
         self._uevent = f"{device}/uevent"
+        self._asked = _FIELDS if fields is None else frozenset(fields)
+        needed = self._asked | {"bitstream_id"} if "boot_page" in self._asked else self._asked
+        needed = needed.union(
+            *(attribute.witnesses for attribute in GENERATION_D if attribute.field in needed)
+        )
         self._patterns = {
             attribute: posixpath.join(device, attribute.pattern)
             for attribute in GENERATION_D
-            if fields is None or attribute.field in fields
+            if attribute.field in needed
         }
-        self._boot_page = fields is None or "boot_page" in fields
 
     @property
     def argv(self) -> list[str]:
@@ -179,10 +209,26 @@ class Probe:
             if gone is not None and value is NOT_EXPOSED:
                 value = gone
             found[attribute.field], sources[attribute.field] = value, source
-        if self._boot_page and "bitstream_id" in found:
+        found |= self._behind_dead_buses(found)
+        if "boot_page" in self._asked:
             found["boot_page"] = values.boot_page(found["bitstream_id"])
             sources["boot_page"] = f"bit 36 of {sources['bitstream_id']}"
-        return CardTruth(**found, sources=sources)
+        asked = self._asked | {"address", "driver"}
+        return CardTruth(
+            **{name: value for name, value in found.items() if name in asked},
+            sources={name: source for name, source in sources.items() if name in asked},
+        )
+
+    def _behind_dead_buses(self, found: Mapping[str, Any]) -> dict[str, Unknown]:
+        """Return the fields that look legal and were read over a bus which, as others show, is dead."""
+        dead = {name for name, value in found.items() if value == ALL_ONES}
+        return {
+            attribute.field: Unknown(f"the bus is dead: {witness} reads all ones")
+            for attribute in self._patterns
+            if not isinstance(found[attribute.field], Unknown)
+            for witness in attribute.witnesses
+            if witness in dead
+        }
 
     def _field(
         self, attribute: Attribute, pattern: str, printed: list[str], complaints: Mapping[str, str]

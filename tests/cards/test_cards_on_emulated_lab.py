@@ -87,6 +87,18 @@ def test_discovery_and_truth(emulated: Callable[[], CardDriver]) -> None:
     assert not unread
 
 
+def test_a_card_off_the_bus_has_no_legal_value(
+    emulated: Callable[[], CardDriver], small_lab: RunningLab
+) -> None:
+    """Also not where the kernel's text looks legal: erased flash reads as no root, no ids, a count of 0."""
+    card = emulated()
+    assert small_lab.bench is not None
+    small_lab.bench.condition(NAME, "all-ones", True)
+    known = {name for name, value in card.truth().values().items() if not isinstance(value, Unknown)}
+    kept_by_the_kernel = {"address", "driver", "device_id", "boot_id"}
+    assert known == kept_by_the_kernel | {"update_status", "update_error", "remaining_size"}
+
+
 def test_a_flash_lands_with_the_reset(emulated: Callable[[], CardDriver]) -> None:
     card = emulated()
     result = card.flash(build(RECIPES["A/csk0"]), "A/csk0", LANDS)

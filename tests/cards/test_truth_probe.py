@@ -148,6 +148,64 @@ def test_all_ones_is_unknown(file_card: FileCard, name: str, text: str, field: s
     assert getattr(read(LocalHost("bench"), file_card), field) == ALL_ONES
 
 
+#: Read over the SPI bus to the BMC, and the flash behind it (n3000.md 1.1, 4.1, 4.3).
+BEHIND_THE_BMC = {
+    "identity",
+    "sr_root",
+    "bmc_root",
+    "pr_root",
+    "sr_cancelled",
+    "bmc_cancelled",
+    "pr_cancelled",
+    "flash_count",
+    "bmc_version",
+    "bmcfw_version",
+}
+#: Registers of the FPGA itself.
+IN_THE_FPGA = {"bitstream_id", "bitstream_metadata", "interface_id", "boot_page"}
+
+#: What the kernel makes of flash that reads all ones: magic and counter are inverted there (n3000.md 4.3).
+DEAD_FLASH = {
+    **{f"sec/security/{section}_root_entry_hash": "hash not programmed\n" for section in ("sr", "bmc", "pr")},
+    **{f"sec/security/{section}_canceled_csks": "\n" for section in ("sr", "bmc", "pr")},
+    "sec/security/flash_count": "0\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("witness", "text", "unknown"),
+    [
+        ("fme/bitstream_id", "0xffffffffffffffff\n", IN_THE_FPGA | BEHIND_THE_BMC),
+        ("bmc/bmc_version", "0xffffffff\n", BEHIND_THE_BMC),
+        ("bmc/bmcfw_version", "0xffffffff\n", BEHIND_THE_BMC),
+    ],
+)
+def test_what_a_dead_bus_gave_is_no_value(
+    reader: Host, file_card: FileCard, witness: str, text: str, unknown: set[str]
+) -> None:
+    for name, legal_looking in (DEAD_FLASH | {witness: text}).items():
+        file_card.write(name, legal_looking)
+    truth = read(reader, file_card)
+    assert {name for name, value in truth.values().items() if isinstance(value, Unknown)} == unknown
+    assert "all ones" in reason(truth.sr_root) and "all ones" in reason(truth.flash_count)
+
+
+@pytest.mark.parametrize("field", sorted(BEHIND_THE_BMC | IN_THE_FPGA))
+def test_a_dead_bus_shows_whatever_is_asked_for(file_card: FileCard, field: str) -> None:
+    """A probe of one field alone does not take what a dead bus gave for a value either."""
+    file_card.write("fme/bitstream_id", "0xffffffffffffffff\n")
+    truth = read_truth(LocalHost("bench"), ADDRESS, sysfs=str(file_card.sysfs), fields={field})
+    assert truth.values().keys() == {field, "address", "driver"}
+    assert "all ones" in reason(getattr(truth, field))
+
+
+@pytest.mark.parametrize("field", sorted(set(CardTruth.__slots__) - {"sources"}))
+def test_one_field_alone_reads_as_among_all(file_card: FileCard, field: str) -> None:
+    alone = read_truth(LocalHost("bench"), ADDRESS, sysfs=str(file_card.sysfs), fields={field})
+    assert getattr(alone, field) == getattr(read(LocalHost("bench"), file_card), field)
+    assert alone.values().keys() == {field, "address", "driver"}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "field"),
     [
