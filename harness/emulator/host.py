@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 import uuid
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardStore
 from harness.emulator.clock import LabClock
+from harness.emulator.kernel_log import KernelLog, LogDevice
 from harness.emulator.process import Locks, Process, ProcessTable
 from harness.emulator.programs.base import Executable, Streams
 from harness.emulator.programs.registry import PROGRAMS
@@ -28,28 +28,7 @@ CONDITIONS = {
     "no-image-load": "a mainline kernel: no control/image_load, so that rsu cannot work",
     "sysfs-unreadable": "every read of a card's attribute fails with EIO",
 }
-_LOG_LINES = 4096
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class KernelLog:
-    """The ring buffer that ``dmesg`` shows: seconds since boot and text."""
-
-    def __init__(self, uptime: Callable[[], float]) -> None:
-        self._uptime = uptime
-        self._entries: deque[tuple[float, str]] = deque(maxlen=_LOG_LINES)
-
-    def add(self, text: str) -> None:
-        """Append one line."""
-        self._entries.append((self._uptime(), text))
-
-    def entries(self) -> list[tuple[float, str]]:
-        """Return what is there, oldest first."""
-        return list(self._entries)
-
-    def clear(self) -> None:
-        """Forget everything, as ``dmesg -c`` and a reboot do."""
-        self._entries.clear()
 
 
 @dataclass(eq=False)
@@ -238,6 +217,7 @@ class EmulatedHost:
             files.place(directory, Directory())
         files.place("/var/lock", Link("/run/lock"))
         files.place("/dev/null", Device())
+        files.place("/dev/kmsg", LogDevice(self.kernel_log))
         for name, main in PROGRAMS.items():
             files.place(f"/usr/bin/{name}", Executable(name, main))
         files.write("/etc/hostname", f"{self.hostname}\n".encode())

@@ -188,14 +188,23 @@ class Locks:
     def acquire(self, node: Node, process: Process, *, exclusive: bool) -> bool:
         """Try to take the lock on the file ``node`` for ``process``; return whether it was had."""
         with self._lock:
-            holders = self._holders.setdefault(node, {})
-            others = [held for holder, held in holders.items() if holder is not process]
-            if any(others) or (exclusive and others):
+            if self._conflict(node, process, exclusive):
                 return False
+            holders = self._holders.setdefault(node, {})
             if process not in holders:
                 process.on_exit.append(lambda: self.release(node, process))
             holders[process] = exclusive
             return True
+
+    def conflict(self, node: Node, process: Process, *, exclusive: bool) -> Process | None:
+        """Return who keeps ``process`` from the lock on the file ``node``; None where nobody does."""
+        with self._lock:
+            return self._conflict(node, process, exclusive)
+
+    def _conflict(self, node: Node, process: Process, exclusive: bool) -> Process | None:
+        holders = self._holders.get(node, {})
+        others = (h for h, held_exclusively in holders.items() if exclusive or held_exclusively)
+        return next((holder for holder in others if holder is not process), None)
 
     def release(self, node: Node, process: Process) -> None:
         """Give up what ``process`` holds on ``node``; nothing where it holds none."""

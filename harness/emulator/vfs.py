@@ -28,12 +28,13 @@ def error(number: int, path: str) -> OSError:
 class Node:
     """What a name in a directory stands for. ``mode`` holds the permission bits only."""
 
-    __slots__ = ("mode", "mtime")
+    __slots__ = ("mode", "mtime", "removed")
     kind = 0
 
     def __init__(self, mode: int) -> None:
         self.mode = mode
         self.mtime = 0.0
+        self.removed = False
 
     @property
     def size(self) -> int:
@@ -114,6 +115,10 @@ class Attribute(Node):
         assert self.show is not None
         return self.show if isinstance(self.show, bytes) else self.show()
 
+    def opened(self, path: str) -> Handle:
+        """Return a new open file of it."""
+        return Handle(self, path)
+
     @property
     def size(self) -> int:
         """What ``st_size`` says."""
@@ -162,6 +167,7 @@ class Handle:
         """Return up to ``length`` bytes from ``offset``; all that follow where it is None."""
         content: bytes | bytearray
         if isinstance(self.node, Attribute):
+            self._check_present()
             if self._snapshot is None or offset == 0:
                 self._snapshot = self.node.text()
             content = self._snapshot
@@ -173,6 +179,7 @@ class Handle:
     def pwrite(self, offset: int, data: bytes) -> None:
         """Write ``data`` at ``offset``; an attribute sees each write on its own."""
         if isinstance(self.node, Attribute):
+            self._check_present()
             assert self.node.store is not None
             self.node.store(data, offset)
             return
@@ -180,6 +187,11 @@ class Handle:
         if offset > len(content):
             content.extend(bytes(offset - len(content)))
         content[offset : offset + len(data)] = data
+
+    def _check_present(self) -> None:
+        """:raises OSError: ENODEV, as sysfs says for a file whose device went while it was open."""
+        if self.node.removed:
+            raise error(errno.ENODEV, self._path)
 
     def read(self, length: int | None = None) -> bytes:
         """Return the next bytes, empty at the end."""
@@ -315,12 +327,12 @@ class Vfs:
             if isinstance(node, Attribute):
                 if (read and node.show is None) or (write and node.store is None):
                     raise error(errno.EACCES, path)
-            else:
-                assert isinstance(node, Regular)
-                if write:
-                    node.mtime = self._now()
-                if write and truncate:
-                    node.data = bytearray()
+                return node.opened(path)
+            assert isinstance(node, Regular)
+            if write:
+                node.mtime = self._now()
+            if write and truncate:
+                node.data = bytearray()
         return Handle(node, path, append=append)
 
     def _create(self, path: str) -> Regular:
@@ -417,8 +429,10 @@ class Vfs:
                 parent, name = self._parent(path)
             except OSError:
                 return
-            parent.children.pop(name, None)
+            gone = parent.children.pop(name, None)
             self._built = None
+            if gone is not None:
+                _mark_removed(gone)
 
     def mkdir(self, path: str) -> None:
         """``mkdir(2)``."""
@@ -470,3 +484,11 @@ class Vfs:
             del old.children[old_name]
             self._built = None
             new.children[new_name] = node
+
+
+def _mark_removed(node: Node) -> None:
+    """Tell the open files of ``node`` and of all below it that they are gone."""
+    node.removed = True
+    if isinstance(node, Directory):
+        for child in node.children.values():
+            _mark_removed(child)
