@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from harness.errors import EXIT_INTERRUPTED, HarnessBug, HarnessError
+
+if TYPE_CHECKING:
+    from harness.cli.streams import Output
 
 #: name -> (module and attribute of its typer app, one line of help). The module is imported only when the
 #: sub-command is used, so that `hil --help` and completion stay quick.
@@ -84,27 +88,57 @@ def _root(
 
 def main() -> None:
     """Run `hil`: errors of ours are told in one message with a hint, and decide the exit code."""
+    from harness.cli.streams import Output
+
+    output = Output()
+    code = _told(lambda: _run(output), output)
+    sys.exit(_told(lambda: output.end(code), output))
+
+
+def _run(output: Output) -> int:
+    """Run the command line; return its exit code."""
+    from harness.cli.streams import EXIT_NO_READER
+
     try:
         typer.main.get_command(root)(prog_name="hil")
+    except SystemExit as end:
+        if output.abandoned:
+            return EXIT_NO_READER
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _told(act: Callable[[], int], output: Output) -> int:
+    """Return the exit code that ``act`` gives, or that its error stands for, once that was told."""
+    try:
+        return act()
     except HarnessBug as error:
-        _tell_bug(str(error))
+        return _tell_bug(str(error))
     except HarnessError as error:
-        typer.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)
+        return _tell(error)
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the last stop: whatever comes up here is a bug and must say so
-        _tell_bug(f"{type(error).__name__}: {error}")
+        unwritten = output.error() if isinstance(error, OSError) else None
+        return _tell(unwritten) if unwritten else _tell_bug(f"{type(error).__name__}: {error}")
 
 
-def _tell_bug(message: str) -> None:
+def _tell(error: HarnessError) -> int:
+    from harness.report.printable import printable
+
+    typer.echo(f"Error: {printable(str(error))}", err=True)
+    return error.exit_code
+
+
+def _tell_bug(message: str) -> int:
     """Print where the current exception came from, and that it is nobody's fault but the harness's."""
     import traceback
 
-    traceback.print_exc()
+    from harness.report.printable import printable
+
     typer.echo(
-        f"\nBug: {message}\n  This is a bug of the harness, neither of the lab nor of the cards. "
-        "Report it with the lines above.",
+        f"{printable(traceback.format_exc())}\nBug: {printable(message)}\n  This is a bug of the harness, "
+        "neither of the lab nor of the cards. Report it with the lines above.",
         err=True,
     )
-    sys.exit(HarnessBug.exit_code)
+    return HarnessBug.exit_code

@@ -354,14 +354,17 @@ def _opened(file: str) -> Iterator[Any]:
 
     :raises ConfigurationError: it cannot be read.
     """
-    if file == "-":
-        yield sys.stdin.buffer
-        return
+    name = "standard input" if file == "-" else file
     try:
-        with Path(file).open("rb", buffering=0) as stream:
-            yield stream
+        if file == "-":
+            yield sys.stdin.buffer
+        elif not file:
+            raise ConfigurationError("The name of the file is empty.")
+        else:
+            with Path(file).open("rb", buffering=0) as stream:
+                yield stream
     except OSError as error:
-        raise ConfigurationError(f"Cannot read {file}: {error.strerror}.") from error
+        raise ConfigurationError(f"Cannot read {name}: {error.strerror}.") from error
 
 
 def _read(file: str) -> bytes:
