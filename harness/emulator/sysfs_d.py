@@ -68,6 +68,7 @@ class CardTree:
     _numbers: list[tuple[str, int]] = field(default_factory=list)
     _shape: tuple[object, ...] = ()
     _address: str = ""
+    _port: str = ""
     #: Name of the secure-update device, such as ``n3000bmc-sec-update.5.auto``; the last one there was.
     device_name: str = "n3000bmc-sec-update.0.auto"
 
@@ -83,13 +84,14 @@ class CardTree:
             self._shape = shape
             management = [function for function in functions if function.device == MANAGEMENT_DEVICE]
             self._address = management[0].address if management else ""
+            self._slot()
             for function in functions:
                 self._function(function)
             if functions:
                 self._bridges(functions)
 
     def remove(self) -> None:
-        """Take the card out of the host's file system."""
+        """Take the card out of the host's file system; the port that it hung on stays."""
         with self.host.tree_lock:
             self._shape = ()
             while self._placed:
@@ -125,6 +127,13 @@ class CardTree:
         self.host.vfs.place(path, Link(posixpath.relpath(target, posixpath.dirname(path))), kernel=True)
         self._placed.append(path)
 
+    def _device(self, path: str, subsystem: str, uevent: str = "") -> None:
+        """Make the directory ``path`` a device of ``subsystem`` (such as ``bus/spi``), as udev finds it."""
+        self._attribute(f"{path}/uevent", uevent)
+        self._link(f"{path}/subsystem", f"/sys/{subsystem}")
+        folder = f"/sys/{subsystem}/devices" if subsystem.startswith("bus/") else f"/sys/{subsystem}"
+        self._link(f"{folder}/{posixpath.basename(path)}", path)
+
     # -- PCI ------------------------------------------------------------------------------------
 
     def _chain(self, address: str) -> tuple[str, str, str]:
@@ -137,29 +146,45 @@ class CardTree:
         device = {0xFF: 0x08, 0x00: 0x09, 0x01: 0x10, 0x02: 0x11}[slot]
         base = int(bus, 16) - 4
         return (
-            f"{domain}:{base & 0xFF:02x}:00.0",
+            posixpath.basename(self._port),
             f"{domain}:{(base + 1) & 0xFF:02x}:00.0",
             f"{domain}:{(base + 2) & 0xFF:02x}:{device:02x}.0",
         )
 
     def _path(self, address: str) -> str:
-        ports = self._chain(address)
-        root_bus = ports[0].rsplit(":", 1)[0]
-        return f"/sys/devices/pci{root_bus}/{'/'.join(ports)}/{address}"
+        return f"{posixpath.dirname(self._port)}/{'/'.join(self._chain(address))}/{address}"
+
+    def _slot(self) -> None:
+        """Place the root port that the card hangs on. It is the host's, and stays when the card goes."""
+        known = [*self.card.spec.addresses, *([self._address] if self._address else [])]
+        domain, lowest = min((address.split(":")[0], int(address.split(":")[1], 16)) for address in known)
+        bus = f"{domain}:{(lowest - 4) & 0xFF:02x}"
+        port = f"/sys/devices/pci{bus}/{bus}:00.0"
+        if port == self._port or (self._port and not self._address):
+            return
+        if self._port:
+            for link in ("devices", "drivers/pcieport"):
+                self.host.vfs.remove_tree(f"/sys/bus/pci/{link}/{posixpath.basename(self._port)}")
+            self.host.vfs.remove_tree(self._port)
+        self._port = port
+        self._bridge(port, (0x8086, 0x2030), lowest - 3, lowest + 2)
+        self._placed.clear()
 
     def _bridges(self, functions: list[PciFunction]) -> None:
-        above = {posixpath.dirname(self._path(function.address)) for function in functions}
-        for path in sorted(above):
-            self._pci_node(path, PciFunction(posixpath.basename(path), *_SWITCH, 0x060400, "pcieport", 0, 0))
-        upstream = posixpath.dirname(min(above))
-        self._pci_node(
-            upstream, PciFunction(posixpath.basename(upstream), *_SWITCH, 0x060400, "pcieport", 0, 0)
+        buses: dict[str, int] = {}
+        for function in functions:
+            buses[posixpath.dirname(self._path(function.address))] = int(function.address.split(":")[1], 16)
+        for path, bus in sorted(buses.items()):
+            self._bridge(path, _SWITCH, bus, bus)
+        upstream = posixpath.dirname(min(buses))
+        self._bridge(
+            upstream, _SWITCH, int(min(buses).rsplit("/")[-1].split(":")[1], 16), max(buses.values())
         )
-        port = posixpath.dirname(upstream)
-        self._pci_node(
-            port, PciFunction(posixpath.basename(port), 0x8086, 0x2030, 0x060400, "pcieport", 0, 0)
-        )
-        self._placed.insert(0, port)
+        self._placed.insert(0, upstream)
+
+    def _bridge(self, path: str, ids: tuple[int, int], secondary: int, subordinate: int) -> None:
+        function = PciFunction(posixpath.basename(path), *ids, 0x060400, "pcieport", 0, 0)
+        self._pci_node(path, function, bytes((secondary & 0xFF, subordinate & 0xFF)))
 
     def _function(self, function: PciFunction) -> None:
         path = self._path(function.address)
@@ -167,7 +192,7 @@ class CardTree:
         if function.device == MANAGEMENT_DEVICE:
             self._management(path)
 
-    def _pci_node(self, path: str, function: PciFunction) -> None:
+    def _pci_node(self, path: str, function: PciFunction, buses: bytes = b"") -> None:
         ones = "all-ones" in self.card.conditions and function.class_ != 0x060400
         ids = {
             "vendor": function.vendor,
@@ -183,9 +208,10 @@ class CardTree:
         self._attribute(f"{path}/numa_node", "0\n")
         self._attribute(f"{path}/enable", "1\n")
         self._attribute(f"{path}/irq", "0\n")
+        self._attribute(f"{path}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
         self._attribute(f"{path}/uevent", _uevent(function))
         self._attribute(f"{path}/modalias", f"{_modalias(function)}\n")
-        config = b"\xff" * 256 if ones else _configuration_space(function)
+        config = b"\xff" * 256 if ones else _configuration_space(function, buses)
         self.host.vfs.place(f"{path}/config", Attribute(lambda: config), kernel=True)
         self._attribute(f"{path}/remove", store=lambda data, offset: None)
         self._link(f"{path}/subsystem", "/sys/bus/pci")
@@ -216,12 +242,13 @@ class CardTree:
         self._attribute(f"{fme}/ports_num", "1\n")
         self._attribute(f"{fme}/socket_id", "0\n")
         self._attribute(f"{fme}/fabric_version", "0x0\n")
-        self._attribute(f"{fme}/uevent", f"DRIVER=dfl-fme\nDEVNAME=dfl-fme.{fme_number}\n")
-        self._link(f"/sys/class/fpga_region/region{region}", posixpath.dirname(fme))
+        self._device(posixpath.dirname(fme), "class/fpga_region")
+        self._device(fme, "bus/platform", f"DRIVER=dfl-fme\nDEVNAME=dfl-fme.{fme_number}\n")
         inner = self._number("region")
         compat = f"{fme}/dfl-fme-region.{self._number('fme-region', 1)}/fpga_region/region{inner}"
         self._attribute(f"{compat}/compat_id", lambda: card.interface_id.replace("-", "") + "\n")
-        self._link(f"/sys/class/fpga_region/region{inner}", compat)
+        self._device(posixpath.dirname(posixpath.dirname(compat)), "bus/platform")
+        self._device(compat, "class/fpga_region")
         device = f"/dev/dfl-fme.{fme_number}"
         self.host.vfs.place(device, Device())
         self._placed.append(device)
@@ -229,15 +256,20 @@ class CardTree:
 
     def _bmc(self, feature: str) -> None:
         card = self.card
-        altera = self._number("auto")
+        altera = f"{feature}/subdev_spi_altera.{self._number('auto')}.auto"
         bus = self._number("spi")
-        spi = f"{feature}/subdev_spi_altera.{altera}.auto/spi_master/spi{bus}/spi{bus}.0"
+        spi = f"{altera}/spi_master/spi{bus}/spi{bus}.0"
+        self._device(feature, "bus/dfl", "DRIVER=n3000-nios\n")
+        self._device(altera, "bus/platform", "DRIVER=subdev_spi_altera\n")
+        self._device(posixpath.dirname(spi), "class/spi_master")
+        self._device(spi, "bus/spi", "DRIVER=intel-m10-bmc\nMODALIAS=spi:m10-n3000\n")
         self._attribute(f"{spi}/bmc_version", lambda: f"0x{card.bmc_version:x}\n")
         self._attribute(f"{spi}/bmcfw_version", lambda: f"0x{card.bmcfw_version:x}\n")
         self._attribute(f"{spi}/mac_address", lambda: f"{card.mac}\n")
         self._attribute(f"{spi}/mac_count", "8\n")
         self.device_name = f"n3000bmc-sec-update.{self._number('auto')}.auto"
         secure = f"{spi}/{self.device_name}"
+        self._device(secure, "bus/platform", f"DRIVER={DRIVER}\nMODALIAS=platform:n3000bmc-sec-update\n")
         self._link(f"/sys/bus/platform/drivers/{DRIVER}/{self.device_name}", secure)
         self._link(f"{secure}/driver", f"/sys/bus/platform/drivers/{DRIVER}")
         if "no-security-group" not in card.conditions:
@@ -273,11 +305,14 @@ class CardTree:
         self._attribute(f"{path}/error", lambda: _line(upload.error()))
         self._attribute(f"{path}/remaining_size", lambda: f"{upload.remaining_size()}\n")
         self._attribute(f"{path}/cancel", store=lambda data, offset: upload.cancel(data))
-        self._link(f"/sys/class/firmware/{name}", path)
+        self._device(path, "class/firmware")
 
     def _sensors(self, spi: str) -> None:
         """What ``fpgainfo bmc`` shows; the driver refuses telemetry while an update runs (4.4)."""
-        monitor = f"{spi}/n3000bmc-hwmon.{self._number('auto')}.auto/hwmon/hwmon{self._number('hwmon')}"
+        parent = f"{spi}/n3000bmc-hwmon.{self._number('auto')}.auto"
+        monitor = f"{parent}/hwmon/hwmon{self._number('hwmon')}"
+        self._device(parent, "bus/platform", "DRIVER=intel-m10-bmc-hwmon\n")
+        self._device(monitor, "class/hwmon")
         for name, (label, value) in SENSORS.items():
             self._attribute(f"{monitor}/{name}_label", f"{label}\n")
             self._attribute(f"{monitor}/{name}_input", partial(self._telemetry, value))
@@ -331,14 +366,17 @@ def _uevent(function: PciFunction) -> str:
     )
 
 
-def _configuration_space(function: PciFunction) -> bytes:
-    """Return the 256 bytes of standard configuration space: the header's ids and class."""
+def _configuration_space(function: PciFunction, buses: bytes = b"") -> bytes:
+    """Return the 256 bytes of standard configuration space: ids, class, the buses behind a bridge."""
     space = bytearray(256)
     space[0:2] = function.vendor.to_bytes(2, "little")
     space[2:4] = function.device.to_bytes(2, "little")
     space[4:6] = b"\x06\x00"  # memory and bus master on
     space[9:12] = function.class_.to_bytes(3, "little")
-    space[14] = 1 if function.class_ == 0x060400 else 0
-    space[0x2C:0x2E] = function.subsystem_vendor.to_bytes(2, "little")
-    space[0x2E:0x30] = function.subsystem_device.to_bytes(2, "little")
+    if buses:
+        space[14] = 1  # the header of a bridge
+        space[0x18:0x1B] = bytes([int(function.address.split(":")[1], 16)]) + buses
+    else:
+        space[0x2C:0x2E] = function.subsystem_vendor.to_bytes(2, "little")
+        space[0x2E:0x30] = function.subsystem_device.to_bytes(2, "little")
     return bytes(space)
