@@ -19,6 +19,7 @@ LONGEST_FUNCTION = 60
 #: the emulator.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "packages": {"errors"},
     "images": {"errors", "judgement.values"},
     "judgement": {"errors"},
     "inventory": {"errors"},
@@ -26,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "hosts": {"errors", "judgement.values", "inventory"},
     "leases": {"errors", "judgement.values", "inventory", "hosts"},
     "cards": {"errors", "hosts", "images", "judgement", "record", "leases", "inventory"},
+    "registry": {"errors", "packages", "hosts", "judgement", "record", "inventory"},
     "emulator": {"errors", "images", "judgement.values"},
     "report": {"errors", "judgement", "record"},
 }

@@ -1,14 +1,11 @@
 """A real OpenSSH server for tests: the machine's own, or Debian's package unpacked into the project."""
 
-import fcntl
 import getpass
 import os
 import pwd
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +13,9 @@ from pathlib import Path
 import paramiko
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
-UNPACKED = PROJECT / ".tools" / "openssh"
+from harness.packages import PackageError, installed, packages_of_missing_libraries, tools_folder, unpacked
+
+UNPACKED = tools_folder() / "openssh"
 #: Privilege separation: sshd as root insists on this folder and on this user.
 PRIVSEP_FOLDER = Path("/run/sshd")
 PRIVSEP_USER = "sshd"
@@ -27,16 +25,15 @@ def find_sshd() -> tuple[Path, dict[str, str]]:
     """Return the server's program and the environment it needs; fail the test where it cannot be had."""
     # As root, Debian's needs a user that only its installation makes; nss_wrapper stands in for it.
     bare_root = os.geteuid() == 0 and not _has_user(PRIVSEP_USER)
-    installed = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if installed and not bare_root:
-        return Path(installed), {}
+    sshd = installed("sshd")
+    if sshd and not bare_root:
+        return sshd, {}
     try:
         root = _unpacked()
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", "") or str(error)
+    except PackageError as error:
         pytest.fail(
             f"These tests need a real OpenSSH server. No sshd is installed, and Debian's package could not "
-            f"be unpacked into {UNPACKED}: {said.strip()[-500:]}\n"
+            f"be unpacked into {UNPACKED}: {error}\n"
             "Install openssh-server, or give this machine access to its package archive.",
             pytrace=False,
         )
@@ -58,58 +55,11 @@ def _has_user(name: str) -> bool:
 
 def _unpacked() -> Path:
     """Unpack Debian's server and the libraries that are not here, once for all test processes."""
-    root = UNPACKED / "root"
-    if root.is_dir():
-        return root
-    UNPACKED.mkdir(parents=True, exist_ok=True)
-    with (UNPACKED / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if root.is_dir():
-            return root
-        with tempfile.TemporaryDirectory(dir=UNPACKED) as scratch:
-            work = Path(scratch)
-            archive = _Archive(work)
-            archive.run("apt-get", "update")
-            built = work / "root"
-            for package in ("openssh-server", "libnss-wrapper"):
-                archive.unpack(package, built)
-            for package in _lacking_packages(built / "usr/sbin/sshd"):
-                archive.unpack(package, built)
-            built.rename(root)
-    return root
-
-
-class _Archive:
-    """apt with lists and cache in a folder of ours, so that it needs no root and changes nothing."""
-
-    def __init__(self, work: Path) -> None:
-        self._work = work
-        for folder in ("lists/partial", "cache/archives/partial", "debs"):
-            (work / folder).mkdir(parents=True)
-
-    def run(self, tool: str, *words: str) -> str:
-        options = [
-            f"Dir::State::Lists={self._work}/lists",
-            f"Dir::Cache={self._work}/cache",
-            "Debug::NoLocking=1",
-            "APT::Sandbox::User=",
-        ]
-        command = [tool, *(part for option in options for part in ("-o", option)), *words]
-        return subprocess.run(
-            command, cwd=self._work / "debs", check=True, capture_output=True, text=True, timeout=100
-        ).stdout
-
-    def unpack(self, package: str, root: Path) -> None:
-        self.run("apt-get", "download", package)
-        for deb in (self._work / "debs").glob(f"{package}_*.deb"):
-            subprocess.run(["dpkg", "-x", deb, root], check=True, capture_output=True, text=True)
-
-
-def _lacking_packages(program: Path) -> list[str]:
-    """Return the packages of the libraries that ``program`` does not find: libwrap.so.0 -> libwrap0."""
-    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    names = [line.split()[0] for line in listed.splitlines() if "not found" in line]
-    return [name.replace(".so.", "").replace("_", "-") for name in names]
+    return unpacked(
+        ("openssh-server", "libnss-wrapper"),
+        UNPACKED,
+        also=lambda root: packages_of_missing_libraries(root / "usr/sbin/sshd"),
+    )
 
 
 class OpenSsh:

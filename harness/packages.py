@@ -1,0 +1,226 @@
+"""Programs of the distribution that a run needs: found, installed, or unpacked without root."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import BlockedError
+
+#: Takes one line for the person who watches: what is being done to the machine, and why.
+Say = Callable[[str], None]
+
+_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+#: Where an unpacked package has its programs.
+_PROGRAMS = ("usr/bin", "usr/sbin", "bin", "sbin")
+_APT_SECONDS = 300.0
+#: Where systemd runs; there, installing a package of a service would start it.
+_SYSTEMD = Path("/run/systemd/system")
+
+
+class PackageError(Exception):
+    """apt or dpkg could not do what was asked; the text is the last that it said."""
+
+
+def tools_folder() -> Path:
+    """Return where unpacked packages are kept: beside the project's source, else in the user's cache."""
+    source = Path(__file__).resolve().parents[1]
+    if (source / "pyproject.toml").exists():
+        return source / ".tools"
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "hil-harness"
+
+
+def say_on_stderr(line: str) -> None:
+    """Tell the person in front of the terminal."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def installed(program: str) -> Path | None:
+    """Return where ``program`` is, in PATH or in a folder of system programs; None where it is not."""
+    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_FOLDERS}")
+    return Path(found) if found else None
+
+
+def provide(
+    program: str, package: str, *, install: bool = True, say: Say = say_on_stderr, folder: Path | None = None
+) -> Path:
+    """Return the path of ``program``, and get it from the Debian or Ubuntu ``package`` where it is missing.
+
+    In this order: what is in PATH; ``apt-get install``, as root or by a sudo that asks for no password;
+    the package unpacked into ``folder`` (by default one of its own in :func:`tools_folder`).
+
+    :param install: whether the package may be installed on the machine; else it is only unpacked.
+    :raises BlockedError: none of these gives it; the message has the command that helps.
+    """
+    found = installed(program)
+    if found:
+        return found
+    complaints: list[str] = []
+    if install and _root_prefix() is not None:
+        try:
+            install_packages([package], say=say)
+        except PackageError as error:
+            complaints.append(f"apt-get install: {error}")
+        else:
+            found = installed(program)
+            if found:
+                return found
+            complaints.append(f"the package {package} is installed, and {program} is still not in PATH")
+    try:
+        root = unpacked([package], folder or tools_folder() / package, say=say)
+    except PackageError as error:
+        complaints.append(f"apt-get download: {error}")
+    else:
+        found = next((root / part / program for part in _PROGRAMS if (root / part / program).exists()), None)
+        if found:
+            return found
+        complaints.append(f"the package {package} holds no program {program}")
+    raise BlockedError(
+        f"The program {program} is missing, and it could not be got ({'; '.join(complaints)}).",
+        hint=f"Install it:  sudo apt-get install {package}",
+    )
+
+
+def install_packages(packages: Sequence[str], *, say: Say = say_on_stderr) -> None:
+    """Install ``packages`` on this machine, without starting the services that they bring.
+
+    :raises PackageError: apt could not, or nobody here is root.
+    """
+    prefix = _root_prefix()
+    if prefix is None:
+        raise PackageError("neither root nor a sudo that asks for no password")
+    say(f"Installing {' '.join(packages)} with apt-get {'through sudo' if prefix else 'as root'}.")
+    apt = [*prefix, *_ENVIRONMENT, "apt-get", "-o", "DPkg::Lock::Timeout=120"]
+    _run([*apt, "update"])
+    with _services_kept_down(packages, prefix):
+        _run([*apt, "install", "-y", "--no-install-recommends", *packages])
+
+
+_ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8")
+
+
+@contextmanager
+def _services_kept_down(packages: Sequence[str], prefix: Sequence[str]) -> Iterator[None]:
+    """Keep a package's own service (of the same name) from being started, now and at the next boot."""
+    units = [f"{package}.service" for package in packages] if _SYSTEMD.exists() else []
+    if units:
+        _run([*prefix, "systemctl", "mask", *units])
+    try:
+        yield
+    finally:
+        if units:
+            _run([*prefix, "systemctl", "unmask", *units])
+            # A package without a unit of this name has nothing to disable.
+            subprocess.run([*prefix, "systemctl", "disable", *units], capture_output=True, check=False)
+
+
+def _root_prefix() -> tuple[str, ...] | None:
+    """Return what makes a command run as root; None where nothing does or there is no apt."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return ()
+    if shutil.which("sudo") is None:
+        return None
+    asked = subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False)
+    return ("sudo", "-n") if asked.returncode == 0 else None
+
+
+def unpacked(
+    packages: Sequence[str],
+    folder: Path,
+    *,
+    also: Callable[[Path], Sequence[str]] | None = None,
+    say: Say = say_on_stderr,
+) -> Path:
+    """Return the root below which ``packages`` are unpacked in ``folder``, once for all processes.
+
+    :param also: names further packages, given the root with the first ones, such as
+        :func:`packages_of_missing_libraries` does.
+    :raises PackageError: they cannot be fetched or unpacked.
+    """
+    root = folder / "root"
+    if root.is_dir():
+        return root
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if root.is_dir():
+                return root
+            say(f"Unpacking {' '.join(packages)} into {folder}; nothing is installed.")
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                archive = Archive(Path(scratch))
+                built = Path(scratch) / "root"
+                for package in packages:
+                    archive.unpack(package, built)
+                for package in also(built) if also else ():
+                    archive.unpack(package, built)
+                built.rename(root)
+    except OSError as error:
+        raise PackageError(f"{error.filename or folder}: {error.strerror}") from None
+    return root
+
+
+class Archive:
+    """apt with lists and cache in a folder of ours, so that it needs no root and changes nothing."""
+
+    def __init__(self, work: Path) -> None:
+        """Fetch the lists of packages. :raises PackageError: they cannot be fetched."""
+        self._work = work
+        for name in ("lists/partial", "cache/archives/partial", "debs"):
+            (work / name).mkdir(parents=True)
+        self._apt("update")
+
+    def unpack(self, package: str, root: Path) -> None:
+        """Unpack ``package`` below ``root``. :raises PackageError: it cannot be fetched or unpacked."""
+        self._apt("download", package)
+        for deb in (self._work / "debs").glob(f"{package}_*.deb"):
+            _run(["dpkg", "-x", str(deb), str(root)])
+
+    def _apt(self, *words: str) -> None:
+        options = (
+            f"Dir::State::Lists={self._work}/lists",
+            f"Dir::Cache={self._work}/cache",
+            "Debug::NoLocking=1",
+            "APT::Sandbox::User=",
+        )
+        given = [part for option in options for part in ("-o", option)]
+        _run([*_ENVIRONMENT, "apt-get", *given, *words], folder=self._work / "debs")
+
+
+def packages_of_missing_libraries(program: Path) -> list[str]:
+    """Return the packages of the libraries that ``program`` does not find: libwrap.so.0 -> libwrap0."""
+    listed = _run(["ldd", str(program)])
+    names = [line.split()[0] for line in listed.splitlines() if "not found" in line]
+    return [name.replace(".so.", "").replace("_", "-") for name in names]
+
+
+def _run(command: Sequence[str], *, folder: Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_APT_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise PackageError(f"there is no {error.filename} here") from None
+    except subprocess.TimeoutExpired:
+        raise PackageError(f"`{' '.join(command[-3:])}` took longer than {_APT_SECONDS:g} s") from None
+    if done.returncode != 0:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise PackageError(said[-1] if said else f"`{' '.join(command)[-100:]}` ended with {done.returncode}")
+    return done.stdout
