@@ -51,9 +51,17 @@ def _flags(text: str) -> frozenset[str]:
 _FILES = Program(rest=_PATH, globs=True, opens=True)
 
 #: Not here, because they change something in some of their forms: `dmesg -c`, `date -s`, `hostname NAME`,
-#: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete`.
+#: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete` and `-exec`,
+#: `fpgasupdate` with any operand.
 READ_ONLY: Mapping[str, Program] = {
     "cat": _FILES,
+    "head": Program(_flags("-v -q"), {"-c": _NUMBER, "-n": _NUMBER}, rest=_PATH, globs=True, opens=True),
+    "find": Program(
+        _flags("-xdev"),
+        {"-maxdepth": _NUMBER, "-name": _ANY, "-type": re.compile("[bcdpfls]"), "-printf": _ANY},
+        rest=_PATH,
+        globs=True,
+    ),
     "grep": Program(_flags("-H -h -s -n -E -F -i -c -l -v -w -x"), {}, (_ANY,), _PATH, True, True),
     "ls": Program(_flags("-1 -a -A -d -l -L"), rest=_PATH, globs=True),
     "readlink": Program(_flags("-f -e -m"), rest=_PATH, globs=True),
@@ -61,14 +69,15 @@ READ_ONLY: Mapping[str, Program] = {
     "sha256sum": _FILES,
     "df": Program(_flags("-P -k"), rest=_PATH, globs=True),
     "lspci": Program(
-        _flags("-D -n -m -k -v -t -x"),
+        _flags("-D -n -m -k -v -t -x --version"),
         {
             "-d": re.compile(r"[0-9a-fA-F*]{0,4}:[0-9a-fA-F*]{0,4}(:[0-9a-fA-F]*)?"),
             "-s": re.compile(r"[0-9a-fA-F:.]+"),
         },
     ),
     "dmesg": Program(_flags("-T -t -x -r")),
-    "fpgainfo": Program(leading=(_FPGAINFO_TOPIC,), rest=_FPGAINFO_REST),
+    "fpgainfo": Program(_flags("--version"), leading=(_FPGAINFO_TOPIC,), rest=_FPGAINFO_REST),
+    "fpgasupdate": Program(_flags("--version")),
     "systemctl": Program(_flags("--no-pager -q"), {"-p": _UNIT}, (_SYSTEMCTL_VERB,), _UNIT),
     "pgrep": Program(_flags("-a -f -x"), {}, (_ANY,)),
     "uname": Program(_flags("-a -r -s -n -m")),
@@ -128,7 +137,8 @@ def read_only_line(
             )
             rendered.append(word if expanded else shlex.quote(word))
             operands += 1
-    if operands < len(program.leading):
+    versions = "--version" in program.flags and "--version" in words
+    if operands < len(program.leading) and not (versions and operands == 0):
         raise _refusal(words, "a missing word")
     return f"{LOCALE} {' '.join(rendered)}"
 

@@ -122,6 +122,32 @@ head nope
 tail -n 2 data/a.txt
 tail -1 data/a.txt
 tail -n +3 data/a.txt
+tail -v -n +1 data/one data/empty data/b.txt data/a.txt
+tail -v -n +1 nope data/one nope data data/empty
+tail -v -n +1 data/b.txt
+head -v -n 1 nope data/a.txt
+head -q -n 1 data/a.txt data/b.txt
+head data
+head -n -1 data/a.txt
+head -c -3 data/a.txt
+head -n -0 data/a.txt
+head -n 0 data/a.txt
+tail -n 0 data/a.txt
+tail -c 4 data/a.txt
+tail -n +0 data/a.txt
+head -v -c 1000 nope data/one nope data data/empty data/b.txt
+tail -v -n 2 data/one data data/b.txt
+find data -name '*.txt' | sort
+find data links nope -printf '%y %m %p %l\\n' | sort
+find data -maxdepth 1 -type f -printf '%f %s\\0' | wc -c
+find data -mindepth 1 -xdev -type d
+find links/rel -printf '%y|%p|%l|%d\\n'
+find nope
+find data -nope
+find data -type q
+find data -maxdepth
+find -name a.txt
+find {SECURE}/security -name '*hash' -printf '%y %f\\n' | sort
 wc -l data/a.txt
 wc data/a.txt data/b.txt
 wc -c < data/a.txt

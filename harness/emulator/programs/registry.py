@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from harness.emulator.programs import files, flock, fpgainfo, fpgasupdate, grep, lspci, rsu, system, text
+from harness.emulator.programs import (
+    files,
+    find,
+    flock,
+    fpgainfo,
+    fpgasupdate,
+    grep,
+    lspci,
+    rsu,
+    system,
+    text,
+)
 from harness.emulator.programs.base import Main
 
 PROGRAMS: dict[str, Main] = {
     **text.PROGRAMS,
     **grep.PROGRAMS,
     **files.PROGRAMS,
+    **find.PROGRAMS,
     **system.PROGRAMS,
     **flock.PROGRAMS,
     **lspci.PROGRAMS,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.emulator.process import lines
 from harness.emulator.programs.base import Invocation, Main, reason
+from harness.emulator.vfs import Handle
 
 _CHUNK = 1 << 20
 
@@ -21,17 +22,7 @@ def _contents(run: Invocation, words: list[str], status: list[int]) -> Iterator[
 
 
 def _file_error(program: str, word: str, error: OSError) -> str:
-    if program in ("head", "tail", "sort"):
-        verb = "error reading" if isinstance(error, IsADirectoryError) else "cannot open"
-        quoted = word if program == "sort" else f"'{word}'"
-        if program == "sort":
-            return f"cannot read: {quoted}: {reason(error)}"
-        return f"{verb} {quoted}" + (f": {reason(error)}" if verb != "cannot open" else _for_reading(error))
-    return f"{word}: {reason(error)}"
-
-
-def _for_reading(error: OSError) -> str:
-    return f" for reading: {reason(error)}"
+    return f"cannot read: {word}: {reason(error)}" if program == "sort" else f"{word}: {reason(error)}"
 
 
 def cat(run: Invocation) -> int:
@@ -66,23 +57,51 @@ def cat(run: Invocation) -> int:
 
 def _ends(run: Invocation, *, first: bool) -> int:
     argv = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdigit() else word for word in run.argv]
-    options, words = run.with_words(argv).options("n:c:q")
-    status = [0]
-    count, by_bytes = (options["-c"], True) if "-c" in options else (options.get("-n", "10"), False)
-    from_start = not first and count.startswith("+")
+    options, words = run.with_words(argv).options("n:c:qv")
+    titled = "-v" in options or (len(words) > 1 and "-q" not in options)
+    status = 0
+    title = ""
+    for word in words or ["-"]:
+        handle: Handle | None = None
+        try:
+            handle = None if word == "-" else run.vfs.open(run.path(word))
+            data = run.streams.stdin.read() if handle is None else handle.read()
+        except OSError as error:
+            status = 1
+            opened = handle is not None or isinstance(error, IsADirectoryError)
+            if titled and opened:
+                run.out(f"{title}==> {word} <==\n")
+                title = "\n"
+            run.complain(
+                f"error reading '{word}': {reason(error)}"
+                if opened
+                else f"cannot open '{word}' for reading: {reason(error)}"
+            )
+            if opened and not first and _count(options).startswith("+"):
+                break  # so GNU tail: an error while it copies to the end is its own end
+            continue
+        if titled:
+            run.out(f"{title}==> {'standard input' if word == '-' else word} <==\n")
+            title = "\n"
+        run.streams.stdout.write(_end(data, options, first=first))
+    return status
+
+
+def _count(options: dict[str, str]) -> str:
+    return options.get("-c", options.get("-n", "10"))
+
+
+def _end(data: bytes, options: dict[str, str], *, first: bool) -> bytes:
+    """Return the lines or bytes of ``data`` that ``-n`` or ``-c`` ask for."""
+    count = _count(options)
     amount = abs(int(count))
-    for index, (name, data) in enumerate(_contents(run, words, status)):
-        if len(words) > 1 and "-q" not in options:
-            run.out(("\n" if index else "") + f"==> {'standard input' if name == '-' else name} <==\n")
-        pieces = [bytes([byte]) for byte in data] if by_bytes else data.splitlines(keepends=True)
-        if first:
-            chosen = pieces[:-amount] if count.startswith("-") else pieces[:amount]
-        elif from_start:
-            chosen = pieces[max(amount - 1, 0) :]
-        else:
-            chosen = pieces[-amount:] if amount else []
-        run.streams.stdout.write(b"".join(chosen))
-    return status[0]
+    if first:
+        chosen = slice(-amount or None) if count.startswith("-") else slice(amount)
+    elif count.startswith("+"):
+        chosen = slice(max(amount - 1, 0), None)
+    else:
+        chosen = slice(-amount, None) if amount else slice(0)
+    return data[chosen] if "-c" in options else b"".join(data.splitlines(keepends=True)[chosen])
 
 
 def head(run: Invocation) -> int:
