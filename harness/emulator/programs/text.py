@@ -56,7 +56,10 @@ def cat(run: Invocation) -> int:
 
 
 def _ends(run: Invocation, *, first: bool) -> int:
-    argv = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdigit() else word for word in run.argv]
+    argv = [
+        f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdigit() and before not in ("-n", "-c") else word
+        for before, word in zip(["", *run.argv], run.argv, strict=False)
+    ]
     options, words = run.with_words(argv).options("n:c:qv")
     titled = "-v" in options or (len(words) > 1 and "-q" not in options)
     status = 0
