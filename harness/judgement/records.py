@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal
+from math import isfinite
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from harness.judgement.values import Unknown
 
@@ -244,7 +245,8 @@ def to_json(record: Record) -> dict[str, Any]:
 def from_json(line: Mapping[str, Any]) -> Record:
     """Return the record that :func:`to_json` wrote.
 
-    :raises ValueError: the object is not a record of a known kind, or lacks a field.
+    :raises ValueError: the object is not a record of a known kind, lacks a field, or a field of it is of
+        another type than the record's: what judges it relies on that.
     """
     kind = line.get("kind")
     cls = KINDS.get(str(kind))
@@ -252,16 +254,54 @@ def from_json(line: Mapping[str, Any]) -> Record:
         raise ValueError(f"unknown record kind {kind!r}; known: {', '.join(KINDS)}")
     values: dict[str, Any] = {}
     try:
-        for f in fields(cls):
-            if f.name not in line:
+        for name, hint in _TYPES[cls].items():
+            if name not in line:
                 continue
-            value = _decode(line[f.name])
-            nested = _NESTED.get(f.name)
+            value = _decode(line[name])
+            nested = _NESTED.get(name)
             if nested is not None and value is not None:
                 if nested is Promise:
                     value = value | {"codes": tuple(value.get("codes", ()))}
                 value = nested(**value)
-            values[f.name] = value
+                for part, part_hint in _TYPES[nested].items():
+                    _check(f"{name}.{part}", getattr(value, part), part_hint)
+            _check(name, value, hint)
+            values[name] = value
         return cls(**values)
     except (TypeError, AttributeError) as error:
         raise ValueError(f"not a {kind} record: {error}") from error
+
+
+def _types(cls: type[Any]) -> dict[str, Any]:
+    """Return the fields of a record, or of a part of one, with their types."""
+    hints = get_type_hints(cls)
+    return {f.name: hints[f.name] for f in fields(cls)}
+
+
+_TYPES: dict[Any, dict[str, Any]] = {
+    cls: _types(cls) for cls in (*KINDS.values(), Subject, Promise, Evidence)
+}
+
+
+def _check(name: str, value: Any, hint: Any) -> None:
+    """:raises TypeError: ``value`` is not of the type ``hint``."""
+    if not _fits(value, hint):
+        shown = repr(value)
+        raise TypeError(f"{name} is {shown if len(shown) <= 60 else f'{shown[:60]}...'}, which it cannot be")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if isinstance(hint, type):
+        if hint is float:
+            return type(value) in (int, float) and isfinite(value)
+        return type(value) is int if hint is int else isinstance(value, hint)
+    form, parts = get_origin(hint), get_args(hint)
+    if form is Literal:
+        return isinstance(value, str) and value in parts
+    if form is Mapping:
+        return isinstance(value, Mapping) and all(_fits(item, parts[1]) for item in value.values())
+    if form is tuple:
+        return isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
+    return any(_fits(value, part) for part in parts)

@@ -197,23 +197,33 @@ def _mask(data: dict[str, Any], redactor: Redactor, *, top: bool = True) -> dict
     return masked
 
 
+#: No record is longer, nor is a file without line ends taken into memory as a whole.
+_LONGEST_LINE = 1 << 26
+
+
 def read_history(path: Path | str, on_torn: Callable[[int], None] | None = None) -> Iterator[Record]:
     """Yield the records of a history file in order.
 
     A last line that is not whole (the writer was killed in the middle of it) is left out;
     ``on_torn`` is given its number.
 
-    :raises ConfigurationError: there is no such file, or another line is not a record; names the line.
+    :raises ConfigurationError: there is no such file, another line is not a record, or the numbers of the
+        records show that lines are missing or stand elsewhere; names the line.
     """
     path = Path(path)
+    due = 1
     try:
-        with path.open("rb") as lines:
-            numbered = enumerate(lines, start=1)
+        with path.open("rb") as file:
+            numbered = enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1)
             held = next(numbered, None)
             while held is not None:
                 following = next(numbered, None)
                 record = _read_line(path, *held, last=following is None)
                 if record is not None:
+                    # A run begins to count anew: several histories may stand in one file.
+                    due = 1 if isinstance(record, RunStarted) and record.seq == 1 else due
+                    _check_number(path, held[0], record, due)
+                    due += 1
                     yield record
                 elif on_torn is not None:
                     on_torn(held[0])
@@ -225,19 +235,41 @@ def read_history(path: Path | str, on_torn: Callable[[int], None] | None = None)
         ) from error
 
 
+def _check_number(path: Path, line: int, record: Record, due: int) -> None:
+    if record.seq != due:
+        raise ConfigurationError(
+            f"{path}:{line}: the record has the number {record.seq}, and {due} was due; lines are missing, "
+            "doubled, or in another order.",
+            hint="What is judged must be what was recorded: use the file as the run left it.",
+        )
+
+
 def _read_line(path: Path, number: int, line: bytes, *, last: bool) -> Record | None:
+    if len(line) == _LONGEST_LINE:
+        raise ConfigurationError(
+            f"{path}:{number}: a line of {_LONGEST_LINE} bytes or more is no record.",
+            hint="Is this a history?",
+        )
     try:
-        data = json.loads(line)
-    except ValueError as error:
-        if last:
+        data = _DECODER.decode(line.decode())
+    except (ValueError, RecursionError) as error:
+        if last and not line.endswith(b"\n"):
             return None
-        raise ConfigurationError(f"{path}:{number}: not a line of JSON: {error}") from error
+        raise ConfigurationError(f"{path}:{number}: not a line of JSON: {error}.") from error
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path}:{number}: a record is a JSON object, this is {line[:40]!r}")
     try:
         return from_json(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"{path}:{number}: {error}",
             hint="The file may come from another version of the harness, or not be a history.",
         ) from error
+
+
+def _no_number(word: str) -> float:
+    """NaN and the infinities are no JSON, and nothing that was measured."""
+    raise ValueError(f"{word} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)

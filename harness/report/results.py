@@ -13,7 +13,7 @@ from typing import Any
 from harness.errors import InfrastructureError
 from harness.judgement.judge import Judgement, ScenarioJudgement
 from harness.judgement.model import OutcomeOf, Verdict, VerdictKind
-from harness.judgement.records import Subject
+from harness.judgement.records import Subject, to_json
 
 SCHEMA = "hil-results/1"
 FILE_NAME = "results.json"
@@ -51,7 +51,7 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "runs": [
-            {"run": run.run, "lab": run.lab, "versions": dict(run.versions), "options": dict(run.options)}
+            {name: to_json(run)[name] for name in ("run", "lab", "versions", "options")}
             for run in judgement.runs
         ],
         "finished": judgement.finished,

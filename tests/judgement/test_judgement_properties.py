@@ -35,6 +35,8 @@ from harness.judgement.records import (
 )
 from harness.judgement.values import Unknown
 from harness.record import History, Redactor, read_history
+from harness.report.results import results_json
+from harness.report.summary import render
 
 text = st.text(max_size=12)
 scalars = st.none() | st.booleans() | st.integers(-(2**65), 2**65) | text | st.floats(allow_nan=False)
@@ -339,6 +341,57 @@ def test_nonsense_in_a_history_is_judged_without_an_error(records: list[Record])
         start = ScenarioStarted(scenario="s", subject=CARDS[0])
         (scenario,) = judge([start, intent, *records[1:], ScenarioEnded(scenario="s")]).scenarios
         assert scenario.outcomes
+
+
+#: What a line of JSON can hold; ``{"unknown": ...}`` is read as a value that is not known.
+any_json = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["MATCH", "finished"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["unknown", "image", "name", "kind"]) | st.text(), inner, max_size=3
+        )
+    ),
+    max_leaves=5,
+)
+
+
+def put_somewhere(draw: st.DrawFn, value: Any, what: Any) -> Any:
+    """Return ``value`` with ``what`` in the place of one part of it."""
+    if isinstance(value, dict) and value and draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(value)))
+        return value | {key: put_somewhere(draw, value[key], what)}
+    return what
+
+
+@st.composite
+def damaged_runs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """The lines of a run, some of them with a part of another type, doubled, missing or elsewhere."""
+    lines = [to_json(record) for record in draw(runs())]
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(lines) - 1))
+        key = draw(st.sampled_from(sorted(lines[at])))
+        lines[at] = lines[at] | {key: put_somewhere(draw, lines[at][key], draw(any_json))}
+    return draw(st.permutations(lines)) if draw(st.booleans()) else lines
+
+
+@given(damaged_runs())
+def test_a_line_of_other_types_is_no_record_or_is_judged_and_told(lines: list[dict[str, Any]]) -> None:
+    try:
+        records = [from_json(line) for line in lines]
+    except ValueError:
+        return
+    try:
+        judgement = judge(records)
+    except ConfigurationError:
+        return
+    render(judgement, Path("reports")).encode()
+    json.dumps(results_json(judgement))
 
 
 def test_an_expectation_that_there_is_not_is_named() -> None:

@@ -263,6 +263,16 @@ def test_a_history_cut_at_any_byte_reads_as_a_beginning_of_it(tmp_path: Path) ->
         ('{"kind": "intent", "operation": "flash", "subject": 5}', "not a intent record"),
         ('{"kind": "intent", "operation": "flash", "subject": {"colour": 5}}', "not a intent record"),
         ('{"kind": "intent", "operation": "flash", "subject": {}, "promise": []}', "not a intent record"),
+        ('{"kind": "run-ended", "seq": 2, "time": NaN}', "NaN is no number"),
+        ('{"kind": "run-ended", "seq": 2, "time": 1e400}', "time is inf"),
+        ('{"kind": "run-ended", "seq": 2, "skew": ' + "[" * 100_000 + "]" * 100_000 + "}", "recursion"),
+        ('{"kind": "run-ended", "seq": ' + "9" * 5_000 + "}", "digits"),
+        ('{"kind": "run-ended", "seq": 2, "how": "\xff"}', "how is"),
+        ('{"kind": "run-ended", "seq": true}', "seq is True, which it cannot be"),
+        ('{"kind": "run-ended"}', "the record has the number 0, and 2 was due"),
+        ('{"kind": "run-ended", "seq": 1}', "the record has the number 1, and 2 was due"),
+        ('{"kind": "run-ended", "seq": 3}', "the record has the number 3, and 2 was due"),
+        ("\0" * 100, "not a line of JSON"),
     ],
 )
 def test_a_damaged_line_within_is_an_error_that_names_it(tmp_path: Path, line: str, complaint: str) -> None:
@@ -274,6 +284,26 @@ def test_a_damaged_line_within_is_an_error_that_names_it(tmp_path: Path, line: s
         list(read_history(path))
     assert f"{path}:2: " in caught.value.message
     assert complaint in caught.value.message
+
+
+def test_a_broken_last_line_with_its_end_was_not_torn(tmp_path: Path) -> None:
+    (tmp_path / "h.jsonl").write_text('{"kind":"run-ended","seq":1,"time":0}\n{"kind":\n')
+    with pytest.raises(ConfigurationError, match=r"h\.jsonl:2: not a line of JSON"):
+        list(read_history(tmp_path / "h.jsonl"))
+
+
+def test_histories_one_after_the_other_each_count_anew(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    with History(path) as history:
+        history.add(RunStarted(run="r", lab="l"))
+        history.add(RunEnded())
+    path.write_bytes(path.read_bytes() * 2)
+    assert [record.seq for record in read_history(path)] == [1, 2, 1, 2]
+
+
+def test_a_file_without_line_ends_is_not_taken_into_memory() -> None:
+    with pytest.raises(ConfigurationError, match=r"/dev/zero:1: a line of [0-9]+ bytes or more is no record"):
+        list(read_history("/dev/zero"))
 
 
 def test_a_history_that_is_not_there(tmp_path: Path) -> None:

@@ -94,8 +94,10 @@ def values_of(field_name: str, cls: type[Record], text: str) -> Any:
         "skew": None,
     }
     nested = {text: text, "list": [text, {"deep": text}], "unknown": Unknown(text), "number": 5}
-    mapping = {"parameters", "statement", "values", "sources", "options", "versions", "expects"}
-    return special.get(field_name, nested if field_name in mapping else text)
+    words = {"sources", "versions"}
+    mapping = {"parameters", "statement", "values", "options", "expects"}
+    plain = {text: text} if field_name in words else text
+    return special.get(field_name, nested if field_name in mapping else plain)
 
 
 def planted(text: str) -> Iterator[Record]:
