@@ -74,6 +74,7 @@ def simulate(
     from harness.emulator.card.profile import CardProfile
     from harness.emulator.simulate import card_state, parse_ids
     from harness.emulator.simulate import simulate as ask
+    from harness.report.printable import printable
 
     state = card_state(section.value, root, parse_ids(cancelled), bmc_root)
     values = CardProfile.from_mapping(_profile_values(profile or []))
@@ -81,10 +82,11 @@ def simulate(
     if output is Form.JSON:
         typer.echo(json.dumps([answer.to_json() for answer in answers], indent=2))
         return
-    width = max(len(answer.file) for answer in answers)
-    for answer in answers:
+    names = [printable(answer.file, layout="") for answer in answers]
+    width = max(map(len, names))
+    for name, answer in zip(names, answers, strict=True):
         word = "accepted" if answer.accepted else "refused"
-        typer.echo(f"{answer.file:{width}}  {word:8}  {answer.code or '-':4}  {answer.reason}")
+        typer.echo(f"{name:{width}}  {word:8}  {answer.code or '-':4}  {answer.reason}")
 
 
 @app.command()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, InfrastructureError
+from harness.report.printable import printable
 
 if TYPE_CHECKING:
     from harness.images.keys import PrivateKey
@@ -116,7 +119,7 @@ def verify(file: FileArgument, output: FormOption = Form.TABLE) -> None:
         typer.echo(json.dumps({"ok": verification.ok} | verification.to_json()))
     else:
         typer.echo("\n".join(_lines(verification)))
-        typer.echo(f"{file}: {_conclusion(verification)}")
+        typer.echo(f"{printable(file, layout='')}: {_conclusion(verification)}")
     if not verification.ok:
         raise typer.Exit(1)
 
@@ -265,7 +268,7 @@ def build(
         text = recipes.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"Cannot read the recipes {recipes}: {error}.",
+            f"Cannot read the recipes {recipes}: {getattr(error, 'strerror', None) or error}.",
             hint="Call this in the project's folder, or give --recipes FILE.",
         ) from error
     known = recipe_book.load_recipes(text)
@@ -345,7 +348,7 @@ def _password(variable: str | None) -> bytes | None:
         raise ConfigurationError(
             f"The environment variable {variable}, which --password-env names, is not set."
         )
-    return os.environ[variable].encode()
+    return os.fsencode(os.environ[variable])
 
 
 @contextmanager
@@ -374,6 +377,10 @@ def _read(file: str) -> bytes:
 
 
 def _write(output: str, data: bytes) -> None:
+    """Write ``data`` whole or not at all, where that is possible: half an image must not pass for one.
+
+    :raises ConfigurationError: there is no such place. :raises InfrastructureError: the disk is full.
+    """
     if output == "-" and sys.stdout.isatty():
         raise ConfigurationError(
             "An image is binary and would garble the terminal; nothing was written.",
@@ -384,12 +391,30 @@ def _write(output: str, data: bytes) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         else:
-            Path(output).write_bytes(data)
+            _write_file(Path(output), data)
     except BrokenPipeError:
         raise  # the reader of the pipe went away; the command line's frame ends quietly
     except OSError as error:
         name = "standard output" if output == "-" else output
-        raise ConfigurationError(f"Cannot write {name}: {error.strerror}.") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+        kind = InfrastructureError if full else ConfigurationError
+        raise kind(f"Cannot write {name}: {error.strerror}.") from error
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)  # a device or a pipe keeps its place; a folder is an error
+        return
+    target = path.resolve()
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, fresh)
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
 
 
 def _verified(file: str) -> Verification:
@@ -421,7 +446,7 @@ def _lines(verification: Verification) -> Iterator[str]:
     rows["payload SHA-384"] = "right" if verification.payload_sha384_ok else "wrong"
     for words, value in rows.items():
         shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
-        yield f"{words:<18} {shown}"
+        yield f"{words:<18} {printable(str(shown), layout='')}"
     for finding in verification.findings:
         yield f"finding at 0x{finding.offset:04x}  {finding.rule}: {finding.message}"
 

@@ -45,8 +45,7 @@ def judge_command(
     else:
         from harness.report.summary import render
 
-        folder = history if history.is_dir() else history.parent
-        print(render(judgement, folder, colour=sys.stdout.isatty()))
+        print(render(judgement, history, colour=sys.stdout.isatty()))
     code = worst_exit_code(set(judgement.exit_codes))
     raise typer.Exit(code if judgement.finished else EXIT_INTERRUPTED)
 
@@ -75,4 +74,6 @@ def _records(paths: list[Path]) -> Iterator[Record]:
 
 
 def _torn(path: Path, line: int) -> None:
-    print(f"{path}:{line}: the last line is not whole and was left out", file=sys.stderr)
+    from harness.report.printable import printable
+
+    print(printable(f"{path}:{line}: the last line is not whole and was left out"), file=sys.stderr)

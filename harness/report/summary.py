@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from harness.judgement.model import (
     VerdictKind,
     worst_verdict,
 )
+from harness.report.printable import printable, printable_parts
 from harness.report.results import FILE_NAME, state_of
 
 #: More scenarios than this are left to results.json, with their number said.
@@ -43,24 +45,30 @@ class _Paint:
         return f"\x1b[{';'.join(_COLOURS[name] for name in names)}m{text}\x1b[0m"
 
 
+#: What may have line ends; everything else is a name, and one with a line end could forge a line.
+_PROSE = frozenset({"claimed", "truth", "how_read", "reason", "reasons", "state_reason"})
+
 #: Lines after which the headline is told again, because it may have scrolled away.
 _SCREEN = 24
 
 
-def render(judgement: Judgement, run_dir: Path, *, colour: bool = False) -> str:
+def render(judgement: Judgement, history: Path, *, colour: bool = False) -> str:
     """Return the summary as plain text, with ANSI colours if ``colour``.
+
+    :param history: the folder of the run, or a history file.
 
     First what is not as its scenario states, in full; then the divergences that scenarios state (as a
     reproduction does), one line each; then what gave no result and why; then counts and where to look.
     """
     paint = _Paint(colour)
+    judgement = printable_parts(judgement, _PROSE)
     sections = [
         [_headline(judgement, paint)],
         _not_as_stated(judgement, paint),
         _outside(judgement, paint),
         _as_stated(judgement, paint),
         _without_result(judgement.scenarios, paint),
-        _footer(judgement, run_dir),
+        _footer(judgement, history),
     ]
     if sum(map(len, sections)) > _SCREEN:
         sections.append([_headline(judgement, paint)])
@@ -281,16 +289,17 @@ def _names(members: Sequence[ScenarioJudgement], shown: int) -> str:
     return "\n".join([*names, f"... and {more} more, in {FILE_NAME}"] if more > 0 else names)
 
 
-def _footer(judgement: Judgement, run_dir: Path) -> list[str]:
+def _footer(judgement: Judgement, history: Path) -> list[str]:
     outcomes = _counts({kind.value: count for kind, count in judgement.count_outcomes().items()})
     verdicts = _counts({kind.value: count for kind, count in judgement.count_verdicts().items()})
-    return [
+    rows = [
         f"operations  {outcomes or 'none'}",
         f"reports     {verdicts or 'none'}",
-        f"history     {run_dir}",
-        f"results     {run_dir / FILE_NAME}",
-        f"again       hil judge {run_dir}",
+        f"history     {history}",
     ]
+    rows += [f"results     {history / FILE_NAME}"] if (history / FILE_NAME).is_file() else []
+    rows += [f"again       hil judge {shlex.quote(str(history))}"]
+    return [printable(row, layout="") for row in rows]
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -50,8 +50,8 @@ def test_what_cannot_be_written_is_told_and_is_no_success(words: str, where: str
 def test_a_reader_that_went_away_is_neither_an_error_nor_a_result(tmp_path: Path) -> None:
     """Exit code 1 would read as a run that is not as stated."""
     history = tmp_path / "history.jsonl"
-    scenario = {"kind": "scenario-started", "scenario": "s" * 2000}
-    history.write_text((json.dumps(scenario) + "\n") * 500)  # more than a pipe holds
+    scenario = {"kind": "scenario-started", "scenario": "s" * 200_000}  # more than a pipe holds
+    history.write_text(json.dumps(scenario | {"seq": 1}) + "\n")
     done = shell(f"hil judge -o json {history} | head -c 1")
     assert (done.returncode, done.stderr) == (141, b"")
 
@@ -70,7 +70,9 @@ def test_the_exit_code_tells_what_a_message_cannot(words: str, code: int, where:
 
 def test_what_the_encoding_lacks_comes_in_escapes(tmp_path: Path) -> None:
     history = tmp_path / "history.jsonl"
-    history.write_text(json.dumps({"kind": "scenario-started", "scenario": "naïve → \ud800"}) + "\n")
+    history.write_text(
+        json.dumps({"kind": "scenario-started", "seq": 1, "scenario": "naïve → \ud800"}) + "\n"
+    )
     done = shell(f"hil judge {history}", PYTHONIOENCODING="ascii")
     assert done.returncode == 130
     assert rb"na\xefve \u2192 \ud800" in done.stdout

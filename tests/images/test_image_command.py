@@ -320,3 +320,48 @@ def test_the_real_command_in_a_pipe_of_commands(tmp_path):
     assert "none 2\n" in done.stdout
     assert "This is no signed image" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_an_image_says_cannot_steer_the_terminal(tmp_path):
+    image = tmp_path / "image.bin"
+    evil = "\x1b]0;t\x07\x9b2J\nCSK signature valid"
+    run("sign", "--unsigned", PAYLOAD, "--version-text", evil, "-o", image)
+    shown = run("inspect", image).stdout
+    assert r"version            \x1b]0;t\x07\x9b2J\nCSK signature valid" in shown
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert said("inspect", "-o", "json", image)["version"] == evil
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_half_an_image_is_never_left(tmp_path, there):
+    """On a full disk, which a limit on the size of files stands in for."""
+    out = tmp_path / "out.bin"
+    if there:
+        out.write_bytes(b"what was here")
+    hil = f"{sys.executable} -c 'from harness.cli import main; main()'"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 4; {hil} image sign --unsigned {PAYLOAD} -o {out}"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (3, f"Error: Cannot write {out}: File too large.\n")
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == ([b"what was here"] if there else [])
+
+
+def test_an_output_keeps_its_place_and_mode(tmp_path):
+    target = tmp_path / "target.bin"
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    (tmp_path / "link.bin").symlink_to(target)
+    run("sign", "--unsigned", PAYLOAD, "-o", tmp_path / "link.bin")
+    assert (tmp_path / "link.bin").is_symlink()
+    assert parse(target.read_bytes()).unsigned
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link.bin", "target.bin"]
+
+
+def test_an_empty_name_is_no_file():
+    with pytest.raises(ConfigurationError, match="name of the file is empty"):
+        run("inspect", "")

@@ -93,6 +93,7 @@ def test_what_diverged_is_told_in_full(tmp_path: Path) -> None:
 
 
 def test_a_green_run_is_a_few_lines(tmp_path: Path) -> None:
+    write_results(tmp_path, run_of(FINE, FINE))
     text = render(run_of(FINE, FINE), tmp_path)
     assert text.startswith("ALL AS STATED: 2 as stated\n")
     assert len(text.splitlines()) == 7
@@ -163,11 +164,42 @@ def test_an_interrupted_run_does_not_look_finished(tmp_path: Path) -> None:
 
 
 def test_where_everything_is_and_how_to_judge_again(tmp_path: Path) -> None:
+    assert "results.json" not in render(run_of(FINE), tmp_path)  # as long as there are none
+    write_results(tmp_path, run_of(FINE))
     text = render(run_of(FINE), tmp_path)
     assert f"history     {tmp_path}" in text
     assert f"results     {tmp_path / 'results.json'}" in text
     assert f"again       hil judge {tmp_path}" in text
     assert "reports     1 MATCH" in text
+
+
+def test_a_history_file_of_its_own_is_named_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "of a friend.jsonl"
+    assert render(run_of(FINE), file).endswith(f"history     {file}\nagain       hil judge '{file}'")
+
+
+def test_what_was_captured_cannot_steer_the_terminal_or_forge_a_line(tmp_path: Path) -> None:
+    evil = "\x1b[2J\x1b]0;t\x07\r\x9b1m\u202e\ud800x\nALL AS STATED: 9 as stated"
+    card = Subject("card", evil, evil, evil, evil)
+    lie = replace(LIE, subject=card, reporter=evil, claimed=evil, truth=evil, how_read=evil)
+    told = scenario(
+        evil,
+        lie,
+        as_stated=False,
+        subject=card,
+        outcome=Outcome.FAILED,
+        reasons=(evil, f"{lie}; stated: MATCH"),
+        outcomes=(OutcomeOf(Outcome.FAILED, 2, card, evil, (2,)),),
+    )
+    ended = scenario(evil, subject=card, as_stated=False, run_state=RunState.INFRA, state_reason=evil)
+    stated = replace(told, as_stated=True, reasons=(), expected=Expectation(Outcome.FAILED, {evil: lie.kind}))
+    run = replace(run_of(told, ended, stated), outside=(lie,))
+    for text in (render(run, tmp_path / evil), render(run, tmp_path / evil, colour=True)):
+        plain = re.sub(r"\x1b\[[0-9;]+m", "", text) if "\x1b[1;31m" in text else text
+        assert all(line.isprintable() for line in plain.split("\n"))
+        assert not any(line.startswith("ALL AS STATED") for line in plain.split("\n"))
+        assert r"\x1b[2J\x1b]0;t\x07\r\x9b1m\u202e\ud800x" in plain
+    json.dumps(results_json(run))
 
 
 def test_the_same_on_several_devices_is_told_once(tmp_path: Path) -> None:
