@@ -121,13 +121,15 @@ class Control:
         for act in acts[how]:
             act()
 
-    def _wait_held(self, card: str, phase: str, seconds: float) -> None:
+    def _wait_held(self, card: str, phase: str, seconds: float, while_updating: bool = False) -> None:
         found = self._card(card)
         deadline = time.monotonic() + seconds
         while found.held() != phase:
-            if time.monotonic() > deadline:
+            over = while_updating and found.upload.status() == "idle"
+            if over or time.monotonic() > deadline:
                 raise DeadlineError(
-                    f"The card {card} did not come to the phase {phase!r} within {seconds:g} s; "
+                    f"The card {card} did not come to the phase {phase!r} "
+                    f"{'before its update ended' if over else f'within {seconds:g} s'}; "
                     f"its update is {found.upload.status()!r}, held is {found.held()!r}."
                 )
             time.sleep(_POLL_SECONDS)

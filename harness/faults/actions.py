@@ -11,31 +11,44 @@ from harness.errors import BlockedError, ConfigurationError
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
+    from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
 
 
 class Action(Protocol):
     """One disturbance of one card."""
 
-    #: Whether the action strikes before the operation starts and lasts until it is undone.
-    lasting: bool
     #: Whether the host is gone for a while when it strikes.
     cuts_the_link: bool
+
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Return if the action can strike at ``point``; asked before anything begins.
+
+        :raises BlockedError: the lab cannot do it. :raises ConfigurationError: it makes no sense there.
+        """
+        ...
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Disturb; return what was done, for the history."""
         ...
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
-        """Take the disturbance back; may be called when it never fired."""
+        """Take the disturbance back. May be called again after it failed, and where ``fire`` failed."""
         ...
 
 
 class Momentary:
     """Base of actions that are over when they have struck: there is nothing to undo."""
 
-    lasting = False
     cuts_the_link = False
+
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Hold it to striking while the tool runs."""
+        if point == "start":
+            raise ConfigurationError(
+                "Nothing runs at the point 'start' that could be interrupted.",
+                hint="Arm it at a phase of the update, such as 'transferring'.",
+            )
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """Nothing lasts, so nothing is undone."""
@@ -65,80 +78,104 @@ class Cancel(Momentary):
 class Power:
     """Cuts the host's power (``off``) or reboots it; undone when it is back and answers."""
 
-    lasting = False
     cuts_the_link = True
 
     def __init__(self, how: Literal["off", "reboot"]) -> None:
         self._how = how
-        self._fired = False
+
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Hold it to a host that can be switched so: half an update is too late to find out."""
+        host = card.host.name
+        if not lab.offers(host, "power"):
+            raise BlockedError(
+                f"The power of {host} cannot be switched.",
+                hint=f"Give {host} `power` in the inventory (an emulated host: remove `power: false`).",
+            )
+        if self._how == "reboot":
+            bench_of(card, lab, f"reboot {host}; it only switches its power")
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Switch the host."""
-        self._fired = True
         lab.power(card.host.name, self._how)
         return "cut the host's power" if self._how == "off" else "rebooted the host"
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """Bring the host back and find the card again."""
-        if self._fired:
-            self._fired = False
-            if self._how == "off":
-                lab.power(card.host.name, "on")
-            card.host.close()
-            card.locate()
+        if self._how == "off":
+            lab.power(card.host.name, "on")
+        card.host.close()
+        card.locate()
 
 
 class Circumstance:
     """Puts the card or its driver into a circumstance that only a bench can make."""
 
-    lasting = True
     cuts_the_link = False
 
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Hold it to a card on a bench."""
+        bench_of(card, lab, f"put {card.name} into the circumstance {self._name!r}")
+
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
-        """Let the bench do it. :raises BlockedError: the lab has no bench."""
-        if lab.bench is None:
-            raise BlockedError(
-                f"The lab {lab.name!r} cannot put a card into the circumstance {self._name!r}.",
-                hint="Run this scenario on an emulated lab.",
-            )
-        lab.bench.condition(card.name, self._name, True)
+        """Let the bench do it."""
+        self._switch(card, lab, True)
         return f"put the card into the circumstance {self._name!r}"
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """End the circumstance."""
-        if lab.bench is not None:
-            lab.bench.condition(card.name, self._name, False)
+        self._switch(card, lab, False)
+
+    def _switch(self, card: CardDriver, lab: RunningLab, on: bool) -> None:
+        bench_of(card, lab, f"put {card.name} into a circumstance").condition(card.name, self._name, on)
 
 
 class Moves:
     """Lets the card come back at another PCI address after its next reset, as rsu's rescan can do."""
 
-    lasting = True
     cuts_the_link = False
 
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Hold it to a card on a bench, at an address that has one below it."""
+        bench_of(card, lab, f"choose the address at which {card.name} comes back")
+        moved_address(card.address)
+
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
-        """Let the bench do it. :raises BlockedError: the lab has no bench."""
-        if lab.bench is None:
-            raise BlockedError(
-                f"The lab {lab.name!r} cannot choose the address at which a card comes back.",
-                hint="Run this scenario on an emulated lab.",
-            )
+        """Let the bench do it."""
         address = moved_address(card.address)
-        lab.bench.moves_to(card.name, address)
+        self._move(card, lab, address)
         return f"the card will come back at {address}"
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:
         """End the circumstance."""
-        if lab.bench is not None:
-            lab.bench.moves_to(card.name, None)
+        self._move(card, lab, None)
+
+    def _move(self, card: CardDriver, lab: RunningLab, address: str | None) -> None:
+        bench_of(card, lab, "choose the address of a card").moves_to(card.name, address)
+
+
+def bench_of(card: CardDriver, lab: RunningLab, wish: str) -> Bench:
+    """Return the bench that ``card`` is on.
+
+    :raises BlockedError: it is on none, so that the lab cannot ``wish``.
+    """
+    if lab.bench is None or not lab.offers(card.host.name, "bench"):
+        raise BlockedError(
+            f"The lab {lab.name!r} cannot {wish}.", hint="Run this scenario on an emulated host."
+        )
+    return lab.bench
 
 
 def moved_address(address: str) -> str:
-    """Return ``address`` one bus further down, as in b3 -> b2 (starlingx/config 275cc2314)."""
+    """Return ``address`` one bus further down, as in b3 -> b2 (starlingx/config 275cc2314).
+
+    :raises ConfigurationError: there is no bus below.
+    """
     domain, bus, rest = address.split(":")
+    if int(bus, 16) == 0:
+        raise ConfigurationError(f"There is no bus below that of {address} to which a card could move.")
     return f"{domain}:{int(bus, 16) - 1:02x}:{rest}"
 
 

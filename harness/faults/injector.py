@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from harness.errors import BlockedError, DeadlineError, HarnessError
 from harness.faults.actions import Action, action
-from harness.faults.points import CARD_PHASES, check_point
+from harness.faults.points import CARD_PHASES, POINTS, announced_as, check_point
+from harness.interruption import uninterrupted
 from harness.judgement.records import Fault
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
+    from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
     from harness.record.history import History
+
+State = Literal["armed", "fired", "undone", "not-reached"]
 
 
 @dataclass
 class Armed:
-    """A fault that waits for its point, or has fired."""
+    """A fault that waits for its point, or has fired. ``tried``: its action was begun, so it is undone."""
 
     point: str
     name: str
     action: Action
-    state: str = "armed"
+    state: State = "armed"
+    tried: bool = False
 
 
 class Injector:
@@ -37,37 +44,41 @@ class Injector:
     def arm(self, point: str, name: str) -> Armed:
         """Bind the action ``name`` to ``point`` of the next update or reset.
 
-        A point after ``start`` is held by the lab's bench, where there is one, so that the action
-        strikes in it for certain; on a real card the phases are long enough.
+        At ``start`` it strikes at once. A later point is held by the bench that the card is on, so that
+        the action strikes in it for certain; on a real card the phases are long enough.
 
-        :raises ConfigurationError: no such point or action.
+        :raises ConfigurationError: no such point or action, or the two make no sense together.
         :raises BlockedError: the lab cannot do it.
         """
         armed = Armed(check_point(point), name, action(name))
+        armed.action.check(point, self._card, self._lab)
+        if point in CARD_PHASES and self._bench is None:
+            raise BlockedError(
+                f"Only a bench can tell the phase {point!r} of a card from {announced_as(point)!r}.",
+                hint="Run this scenario on an emulated host.",
+            )
         self._armed.append(armed)
         self._record(armed, "armed")
-        if armed.action.lasting or point == "start":
+        if point == "start":
             self._fire(armed)
-        elif self._lab.bench is not None:
-            self._lab.bench.hold(self._card.name, point)
-        elif point in CARD_PHASES:
-            from harness.errors import BlockedError
-
-            raise BlockedError(
-                f"Only a bench can tell the phase {point!r} of a card from {CARD_PHASES[point]!r}.",
-                hint="Run this scenario on an emulated lab.",
-            )
+        else:
+            self._hold()
         return armed
 
     def reached(self, phase: str) -> None:
         """Fire what waits for ``phase``; called by the flashing driver as the tool announces it."""
-        for armed in self._armed:
-            if armed.state == "armed" and CARD_PHASES.get(armed.point, armed.point) == phase:
-                if self._lab.bench is not None:
-                    self._lab.bench.wait_held(self._card.name, armed.point)
-                self._fire(armed)
-                if self._lab.bench is not None:
-                    self._lab.bench.release(self._card.name)
+        for point in POINTS:
+            waiting = [armed for armed in self._waiting() if armed.point == point]
+            if waiting and announced_as(point) == phase and self._is_held(point):
+                for armed in waiting:
+                    self._fire(armed)
+                self._hold()
+
+    @property
+    def waits_for(self) -> str:
+        """The first point at which a fault still waits; empty where none does."""
+        points = [armed.point for armed in self._waiting()]
+        return min(points, key=POINTS.index, default="")
 
     @property
     def cut_the_link(self) -> bool:
@@ -76,37 +87,83 @@ class Injector:
 
     def settle(self) -> None:
         """Record what never came as not reached; called before the scenario is judged."""
-        for armed in self._armed:
-            if armed.state == "armed":
-                armed.state = "not-reached"
-                self._record(armed, "not-reached")
+        for armed in self._waiting():
+            armed.state = "not-reached"
+            self._record(armed, "not-reached")
 
     def undo_all(self) -> None:
-        """Undo every fault, newest first, and let go of what was held for it."""
-        self.settle()
-        while self._armed:
-            armed = self._armed.pop()
-            if armed.state == "not-reached" and self._lab.bench is not None:
-                self._lab.bench.release(self._card.name)
-            armed.action.undo(self._card, self._lab)
-            if armed.state == "fired":
-                self._record(armed, "undone")
+        """Undo every fault, newest first, and let go of what was held. Ctrl-C waits for it.
+
+        :raises HarnessError: the first that could not be undone; each was tried.
+        """
+        with uninterrupted(f"undo the faults on {self._card.name}"):
+            held = self._bench is not None and any(armed.point != "start" for armed in self._armed)
+            self.settle()
+            try:
+                self._undo(self._armed)
+            finally:
+                if held and self._bench is not None:
+                    self._bench.release(self._card.name)
 
     def undo(self) -> None:
-        """Undo what has fired so far, so that the scenario can go on in an undisturbed lab."""
-        for armed in [armed for armed in self._armed if armed.state == "fired"]:
-            self._armed.remove(armed)
-            armed.action.undo(self._card, self._lab)
-            self._record(armed, "undone")
+        """Undo what has fired so far, so that the scenario can go on in an undisturbed lab.
+
+        :raises HarnessError: as :meth:`undo_all`; what could not be undone is tried again at the end.
+        """
+        with uninterrupted(f"undo the faults on {self._card.name}"):
+            self._undo([armed for armed in self._armed if armed.state == "fired"])
+
+    def _undo(self, faults: Iterable[Armed]) -> None:
+        errors: list[HarnessError] = []
+        for armed in reversed(list(faults)):
+            try:
+                if armed.tried:
+                    armed.action.undo(self._card, self._lab)
+                self._armed.remove(armed)
+                if armed.state == "fired":
+                    self._record(armed, "undone")
+            except HarnessError as error:
+                error.add_note(f"while {armed.name} at {armed.point} was undone on {self._card.name}")
+                errors.append(error)
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"and: {other.message}")
+            raise errors[0]
+
+    @property
+    def _bench(self) -> Bench | None:
+        """The bench that the card is on."""
+        return self._lab.bench if self._lab.offers(self._card.host.name, "bench") else None
+
+    def _waiting(self) -> list[Armed]:
+        return [armed for armed in self._armed if armed.state == "armed" and armed.point != "start"]
+
+    def _hold(self) -> None:
+        """Have the first point that a fault waits for held, or nothing; a bench holds one at a time."""
+        if self._bench is None:
+            return
+        if point := self.waits_for:
+            self._bench.hold(self._card.name, point)
+        else:
+            self._bench.release(self._card.name)
+
+    def _is_held(self, point: str) -> bool:
+        """Wait until the card is held at ``point``. False where its update ended without coming to it."""
+        if self._bench is None:
+            return True
+        try:
+            self._bench.wait_held(self._card.name, point, while_updating=True)
+        except DeadlineError:
+            return False
+        return True
 
     def _fire(self, armed: Armed) -> None:
+        armed.tried = True
         detail = armed.action.fire(self._card, self._lab)
         armed.state = "fired"
         self._record(armed, "fired", detail)
 
-    def _record(
-        self, armed: Armed, state: Literal["armed", "fired", "undone", "not-reached"], detail: str = ""
-    ) -> None:
+    def _record(self, armed: Armed, state: State, detail: str = "") -> None:
         self._history.add(
             Fault(
                 point=armed.point,

@@ -15,13 +15,21 @@ UPDATE_POINTS = ("start", "preparing", "transferring", "programming")
 CARD_PHASES = {"authenticating": "programming", "copying": "programming"}
 
 
+#: In the order in which an update comes to them.
+POINTS = (*UPDATE_POINTS, *CARD_PHASES)
+
+
+def announced_as(point: str) -> str:
+    """Return the phase that the flashing tool announces when an update comes to ``point``."""
+    return CARD_PHASES.get(point, point)
+
+
 def check_point(point: str) -> str:
     """Return ``point``. :raises ConfigurationError: there is no such fault point."""
-    known = [*UPDATE_POINTS, *CARD_PHASES]
-    if point not in known:
-        near = difflib.get_close_matches(point, known, 1)
+    if point not in POINTS:
+        near = difflib.get_close_matches(point, POINTS, 1)
         raise ConfigurationError(
             f"There is no fault point {point!r} in an update.",
-            hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}.",
+            hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(POINTS)}.",
         )
     return point

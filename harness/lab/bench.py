@@ -50,9 +50,22 @@ class Bench:
         phase = self._ask("held", card=card)
         return None if phase is None else str(phase)
 
-    def wait_held(self, card: str, phase: str, deadline: float = 30.0) -> None:
-        """Wait until ``phase`` has begun and is held. :raises DeadlineError: not within ``deadline`` s."""
-        self._ask("wait-held", card=card, phase=phase, seconds=deadline, patience=deadline)
+    def wait_held(
+        self, card: str, phase: str, deadline: float = 30.0, *, while_updating: bool = False
+    ) -> None:
+        """Wait until ``phase`` has begun and is held.
+
+        :param while_updating: give up as soon as no update runs: then the phase will not come.
+        :raises DeadlineError: not within ``deadline`` s, or given up.
+        """
+        self._ask(
+            "wait-held",
+            card=card,
+            phase=phase,
+            seconds=deadline,
+            while_updating=while_updating,
+            patience=deadline,
+        )
 
     def condition(self, subject: str, name: str, on: bool) -> None:
         """Bring a circumstance of a card (or of a host: its name without ``/``) about, or end it."""
