@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, get_args
 
-from harness.errors import RefusedError
+from harness.errors import ConfigurationError, RefusedError
+from harness.images import facts as image_facts
 
 
 class CardEntry(Protocol):
@@ -39,6 +40,21 @@ class Irreversible(Protocol):
     def irreversible(self) -> frozenset[str]:
         """``root-key``, ``key-cancellation``; both for bytes that cannot be parsed."""
         ...
+
+
+def named_acts(text: str, option: str) -> frozenset[str]:
+    """Return the irreversible acts that ``text`` of a command-line ``option`` names, separated by commas.
+
+    :raises ConfigurationError: there is no such act. A name that is misspelt must not count as "none".
+    """
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    known = get_args(image_facts.Irreversible)
+    if unknown := sorted(names - set(known)):
+        raise ConfigurationError(
+            f"{option} names {', '.join(map(repr, unknown))}, and there is no such irreversible act.",
+            hint=f"Known: {','.join(known)}.",
+        )
+    return names
 
 
 def check(entry: CardEntry, facts: Irreversible, allowed_on_real: Collection[str], real: bool) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.errors import EXIT_INTERRUPTED, ConfigurationError, worst_exit_code
+from harness.errors import ConfigurationError
+from harness.interruption import sigterm_is_ctrl_c
 
 if TYPE_CHECKING:
-    import pytest
-
-    from harness.judgement.judge import Judgement
+    from harness.plugin.progress import Progress
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -56,6 +54,9 @@ def run(
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
+    accepted = allow_blocked or []
+    _check(targets, accepted)
+    lab_name = _check_lab(inventory, lab, device or [], irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
@@ -69,78 +70,80 @@ def run(
     # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
     arguments += ["-p", "no:hypothesispytest"]
     arguments += ["-n", str(workers)] if workers else ["-p", "no:xdist"]
-    for target in targets:
+    # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
+    arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
+    with _words_to_stderr(output), sigterm_is_ctrl_c():
+        raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
+
+
+def _check(targets: list[str], allow_blocked: list[str]) -> None:
+    for target in [*targets, *allow_blocked]:
         if not Path(target.split("::")[0]).exists():
             raise ConfigurationError(
                 f"There is nothing to run at {target}.",
                 hint="Name a file or folder of scenarios, such as testplans/regression.",
             )
-    raise typer.Exit(_run(arguments, output, allow_blocked or []))
 
 
-class _Observer:
-    """Keeps what the run's plugin reports, for the exit code."""
+def _check_lab(inventory: Path | None, lab: str | None, devices: list[str], irreversible: str) -> str:
+    """Say what is wrong with inventory and options before anything starts; return the lab's name."""
+    from harness.cards.interlock import named_acts
+    from harness.inventory.load import load_inventory
+    from harness.inventory.selection import check_devices
 
-    def __init__(self) -> None:
-        self.run_dir: Path | None = None
-        self.judgement: Judgement | None = None
-        self.failed = False
-        self.configuration_error = False
-
-    def pytest_hil_run_judged(self, run_dir: Path, judgement: Judgement) -> None:
-        self.run_dir, self.judgement = run_dir, judgement
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        from harness.plugin.judging import run_state_of
-
-        self.failed |= report.failed and not run_state_of(report)
+    entry = load_inventory(inventory).lab(lab)
+    check_devices(entry, devices)
+    named_acts(irreversible, "--irreversible")
+    return entry.name
 
 
-def _run(arguments: list[str], output: str, allow_blocked: list[str]) -> int:
+def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: Path, lab: str) -> int:
     import pytest
 
-    observer = _Observer()
-    to_stderr = contextlib.redirect_stdout(sys.stderr) if output == "json" else contextlib.nullcontext()
-    with to_stderr, _sigterm_is_ctrl_c():
-        status = pytest.main(arguments, plugins=[observer])
+    from harness.plugin.exit_codes import Observer
+    from harness.plugin.progress import Progress
+
+    observer = Observer(allow_blocked)
+    progress = Progress(sys.stdout, lab)
+    try:
+        _judge_cut_off(reports, progress)
+        status = pytest.main(arguments, plugins=[observer, progress])
+    finally:
+        progress.close()
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print("Error: No scenario matches.\n  hint: Look at -k, and at the files named.", file=sys.stderr)
     if output == "json":
-        results = observer.run_dir / "results.json" if observer.run_dir else None
-        print(results.read_text(encoding="utf-8") if results else json.dumps({"scenarios": []}))
-    return exit_code(int(status), observer.judgement, observer.failed, allow_blocked)
+        from harness.judgement.judge import judge
+        from harness.report.results import results_json
+
+        print(json.dumps(results_json(observer.judgement or judge([])), indent=1), file=sys.__stdout__)
+    return observer.exit_code(int(status))
 
 
-def exit_code(status: int, judgement: Judgement | None, failed: bool, allow_blocked: list[str]) -> int:
-    """Return the exit code of `hil run`.
+def _judge_cut_off(reports: Path, progress: Progress) -> None:
+    """Judge what runs have recorded that were killed before they could do so, and say so."""
+    from harness.errors import HarnessError
+    from harness.judgement.judge import judge
+    from harness.record.runs import cut_off, read_run
+    from harness.report.results import state_of, write_results
 
-    :param status: pytest's own exit code.
-    :param judgement: of the run, None where nothing was recorded.
-    :param failed: whether a test failed by itself, not by its scenario's run state.
-    :param allow_blocked: parts of node ids whose BLOCKED scenarios are accepted.
-    """
-    from harness.judgement.model import RunState
-
-    if status == 2:
-        return EXIT_INTERRUPTED
-    codes = {2} if status in (4, 5) else {5} if status == 3 else set()
-    codes |= {1} if failed else set()
-    for scenario in judgement.scenarios if judgement else []:
-        accepted = scenario.run_state is RunState.BLOCKED and any(
-            part in scenario.name for part in allow_blocked
-        )
-        codes |= set() if accepted else scenario.exit_codes
-    codes |= {1} if judgement and judgement.outside_divergences else set()
-    return worst_exit_code(codes)
+    for run_dir in cut_off(reports):
+        try:
+            judgement = judge(read_run(run_dir))
+            write_results(run_dir, judgement)
+        except HarnessError as error:
+            progress.line(f"The run {run_dir} was cut off, and cannot be judged: {error}")
+            continue
+        states = Counter(map(state_of, judgement.scenarios))
+        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no scenario"
+        progress.line(f"The run {run_dir} was cut off; judged now: {told}.  See: hil judge {run_dir}")
 
 
 @contextlib.contextmanager
-def _sigterm_is_ctrl_c() -> Iterator[None]:
-    """Let a stopped run end as an interrupted one does: judged, with nothing left behind."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
+def _words_to_stderr(output: str) -> Iterator[None]:
+    """Where JSON is wanted, let standard output be JSON and nothing else."""
+    if output != "json":
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield

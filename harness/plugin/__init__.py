@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.errors import ConfigurationError
+from harness.interruption import uninterrupted
 from harness.plugin import hookspecs
+from harness.plugin.markers import check_markers
 from harness.plugin.session import RUN_DIR_KEY, SESSION, HilSession
 
 if TYPE_CHECKING:
@@ -69,37 +72,109 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for a card (or a host) once per card (or host) of the lab."""
-    names = metafunc.fixturenames
-    if "card" not in names and "host" not in names:
-        return
     session = metafunc.config.stash[SESSION]
-    if "card" in names:
-        cards = session.card_names()
-        metafunc.parametrize("card", cards, ids=cards, indirect=True)
-    elif "host" in names:
-        hosts = list(session.lab_entry.hosts)
-        metafunc.parametrize("host", hosts, ids=hosts, indirect=True)
+    try:
+        check_markers(metafunc.definition, session, metafunc.fixturenames)
+        if _is_ours(metafunc, "card"):
+            if not _is_chosen(metafunc, "card"):
+                names = session.card_names()
+                metafunc.parametrize("card", names, ids=names, indirect=True)
+        elif _is_ours(metafunc, "host") and not _is_chosen(metafunc, "host"):
+            names = session.host_names()
+            metafunc.parametrize("host", names, ids=names, indirect=True)
+    except ConfigurationError as error:
+        session.misconfigured = error
+        raise pytest.Collector.CollectError(str(error)) from None
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+def _is_ours(metafunc: pytest.Metafunc, name: str) -> bool:
+    """Return whether the fixture ``name`` of a test is the plugin's own, or one made from it.
+
+    Other projects, and the harness's own tests, have fixtures of these names too.
+    """
+    for definition in reversed(metafunc._arg2fixturedefs.get(name, ())):
+        if definition.func.__module__ == "harness.plugin.fixtures":
+            return True
+        if name not in definition.argnames:
+            return False
+    return False
+
+
+def _is_chosen(metafunc: pytest.Metafunc, name: str) -> bool:
+    """Return whether the test itself says by ``parametrize`` on which devices it runs."""
+    for marker in metafunc.definition.iter_markers("parametrize"):
+        names = marker.kwargs.get("argnames", marker.args[0] if marker.args else ())
+        if name in ([part.strip() for part in names.split(",")] if isinstance(names, str) else names):
+            return True
+    return False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Tell what is wrong with options, inventory or markers once, not for each module that needs them."""
+    report = yield
+    session = collector.config.stash[SESSION]
+    # A worker of xdist has no one to tell but its controlling process, which is given the report.
+    if session.misconfigured is not None and not session.worker:
+        raise pytest.UsageError(str(session.misconfigured))
+    return report
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """End and judge a scenario that does not get to its call."""
+    return (yield from _concluded(item, over=False))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """End a scenario with its call and judge it, before its teardown; hold it to what it states."""
+    return (yield from _concluded(item, over=True))
+
+
+def _concluded(item: pytest.Item, *, over: bool) -> Generator[None, object, object]:
+    raised: BaseException | None = None
+    result: object = None
+    try:
+        result = yield
+    except BaseException as error:  # noqa: BLE001 -- whatever it is, it ends the scenario, and is raised again
+        raised = error
+    if raised is not None or over:
+        from harness.plugin.judging import conclude
+
+        told = conclude(item, raised)
+        if told is not None and told is not raised:
+            raise told from raised
+        if raised is not None:
+            raise raised
+    return result
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Judge a scenario when its call ends, before its teardown, and hold it to what it states."""
+    """Let the report of a scenario say its run state; quarantine a card whose teardown failed."""
     report = yield
-    from harness.plugin.judging import judge_phase
+    if call.excinfo is not None:
+        from harness.plugin.judging import shown
 
-    return judge_phase(item, call, report)
+        shown(item, call, report)
+    return report
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Show run states as what they are, not as skips and failures."""
-    state = next((str(value) for name, value in report.user_properties if name == "run_state"), "")
-    if not state or report.when == "teardown":
+    if report.when == "teardown":
         return None
-    letters = {"NOT_APPLICABLE": "n", "BLOCKED": "B", "INFRA": "I", "REFUSED": "R", "BUG": "!"}
+    letters = {"NOT_APPLICABLE": "n", "BLOCKED": "B", "INFRA": "I", "REFUSED": "R"}
+    state = next((str(value) for name, value in report.user_properties if name == "run_state"), "")
     if state in letters:
         return state.lower().replace("_", " "), letters[state], state
+    if state == "BUG":  # its traceback is shown with those of other failures
+        return "failed" if report.when == "call" else "error", "!", "BUG"
     return None
 
 
@@ -110,9 +185,19 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
     print_summary(terminalreporter, config)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-    """Close the lab and the history, then judge the whole run and write its results."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(
+    session: pytest.Session, exitstatus: int | pytest.ExitCode
+) -> Generator[None, None, None]:
+    """Close the lab and the history, then judge the whole run and write its results.
+
+    What is still to be undone is undone first (the fixtures of a scenario that was interrupted), and an
+    error of that keeps the run from being judged no more than Ctrl-C does.
+    """
     from harness.plugin.results import finish_run
 
-    finish_run(session.config, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)
+    with uninterrupted("undo what the scenarios did, and judge the run"):
+        try:
+            yield
+        finally:
+            finish_run(session, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.errors import BlockedError
-from harness.plugin.operations import FailureProbe, Flash, restored_after_failure
-from harness.plugin.scenario import SCENARIO, Scenario, expectation_of, step
+from harness.plugin.judging import FAILURE, Failure
+from harness.plugin.markers import given_of, required_by
+from harness.plugin.operations import Flash, restored_after_failure
+from harness.plugin.scenario import Scenario, device_of, new_scenario, step
 from harness.plugin.session import SESSION, HilSession
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from harness.lab.running import RunningLab
     from harness.plugin.images import ImageShelf
     from harness.record.history import History
-
-FAILURE = pytest.StashKey[FailureProbe]()
 
 
 @pytest.fixture(scope="session")
@@ -45,14 +45,12 @@ def images(hil: HilSession) -> ImageShelf:
 @pytest.fixture
 def hil_scenario(request: pytest.FixtureRequest, hil: HilSession) -> Scenario:
     """The scenario of this test: its records, from here to the end of its call."""
-    from harness.judgement.records import Subject
-
     item: pytest.Item = request.node
-    callspec = getattr(item, "callspec", None)
-    device = callspec.params.get("card") if callspec else None
-    subject = Subject("card", device, host=device.split("/", 1)[0]) if isinstance(device, str) else None
-    scenario = Scenario(hil, item.nodeid, subject, expectation_of(item))
-    item.stash[SCENARIO] = scenario
+    scenario = new_scenario(item, hil)
+    if hil.allure and (device := device_of(item)):
+        import allure
+
+        allure.dynamic.parameter("device", device)
     scenario.begin()
     return scenario
 
@@ -70,12 +68,21 @@ def judge(hil_scenario: Scenario) -> Callable[[], ScenarioJudgement]:
 
 
 @pytest.fixture
-def host(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario) -> Host:
-    """A host of the lab; the card's host where the test asks for a card too."""
-    if "card" in request.fixturenames:
+def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
+    """A host of the lab; the card's host where the test asks for a card too.
+
+    A test that asks for a host alone has no operation that could be judged: it is held to its assertions.
+
+    :raises BlockedError: the lab lacks what the scenario requires.
+    """
+    if not hasattr(request, "param"):
         card: CardDriver = request.getfixturevalue("card")
-        return card.host
-    return hil.host(request.param)
+        yield card.host
+        return
+    name: str = request.param
+    with hil.devices.turn(name, real=hil.is_real(name)):
+        _require(request.node, hil, name)
+        yield hil.host(name)
 
 
 @pytest.fixture
@@ -86,31 +93,39 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
     :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
     """
     name: str = request.param
-    if name in hil.quarantined:
-        raise BlockedError(f"{name} is quarantined: {hil.quarantined[name]}.")
-    _require(request.node, hil, name.split("/", 1)[0])
-    driver = hil.card(name)
+    host = name.split("/", 1)[0]
+    with hil.devices.turn(host, real=hil.is_real(host)):
+        if reason := hil.devices.quarantined(name):
+            raise BlockedError(f"{name} is quarantined: {reason}.")
+        _require(request.node, hil, host)
+        driver = hil.card(name)
+        with restored_after_failure(hil, driver, request.node.stash.setdefault(FAILURE, Failure())):
+            _prepare(request.node, hil, driver)
+            yield driver
+
+
+def _prepare(item: pytest.Item, hil: HilSession, driver: CardDriver) -> None:
+    given = given_of(item)
+    if not given:
+        return
     from harness.plugin.images import RootHashes
     from harness.scenarios.given import Given
     from harness.scenarios.prepare import prepare
 
-    failure = request.node.stash.setdefault(FAILURE, FailureProbe())
-    given = _given(request.node)
-    with restored_after_failure(hil, driver, failure):
-        if given:
-            with step(hil, f"prepare {name}: {given}"):
-                prepare(driver, Given.parse(given, RootHashes(hil.images)), hil.lab.bench)
-        yield driver
+    wanted = Given.parse(given, RootHashes(hil.images))
+    item.config.hook.pytest_hil_card_prepare(card=driver, given=wanted)
+    words = ", ".join(f"{name} {value}" for name, value in given.items())
+    with step(hil, driver.name, f"prepare: {words}"):
+        prepare(driver, wanted, hil.bench_of(driver.host.name))
 
 
 def _require(item: pytest.Item, hil: HilSession, host: str) -> None:
-    for marker in item.iter_markers("hil_requires"):
-        for capability in marker.args:
-            if not hil.lab.offers(host, capability):
-                raise BlockedError(
-                    f"The scenario needs {capability!r}, which the lab does not offer for {host}.",
-                    hint=f"Give {host} the capability {capability!r} in the inventory.",
-                )
+    for capability in required_by(item):
+        if not hil.lab.offers(host, capability):
+            raise BlockedError(
+                f"The scenario needs {capability!r}, which the lab does not offer for {host}.",
+                hint=f"Give {host} the capability {capability!r} in the inventory.",
+            )
 
 
 @pytest.fixture
@@ -135,12 +150,3 @@ def flash(
 ) -> Flash:
     """Flashes an image and activates it: ``flash("A/csk0", lands("UG 683519"))``."""
     return Flash(hil, card, images, faults)
-
-
-def _given(item: pytest.Item) -> dict[str, Any]:
-    """Return the state that the test's parameter ``given`` or its marker ``hil_given`` names."""
-    callspec = getattr(item, "callspec", None)
-    if callspec and "given" in callspec.params:
-        return dict(callspec.params["given"])
-    marker = item.get_closest_marker("hil_given")
-    return dict(marker.kwargs) if marker else {}

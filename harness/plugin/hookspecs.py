@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.cards.driver import CardDriver
+    from harness.errors import HarnessError
     from harness.judgement.judge import Judgement, ScenarioJudgement
     from harness.lab.running import RunningLab
     from harness.scenarios.given import Given
@@ -26,10 +27,20 @@ def pytest_hil_card_prepare(card: CardDriver, given: Given) -> None:
 
 
 @pytest.hookspec
+def pytest_hil_progress(device: str, doing: str) -> None:
+    """Called when an operation on ``device`` begins or gets on: what it does now, in a few words."""
+
+
+@pytest.hookspec
 def pytest_hil_scenario_judged(item: pytest.Item, judgement: ScenarioJudgement) -> None:
     """Called when a scenario was judged, before its teardown."""
 
 
 @pytest.hookspec
 def pytest_hil_run_judged(run_dir: Path, judgement: Judgement) -> None:
-    """Called in the controlling process when the whole run was judged and its results are on disk."""
+    """Called in the controlling process when the whole run was judged, and its results were written."""
+
+
+@pytest.hookspec
+def pytest_hil_run_trouble(error: HarnessError) -> None:
+    """Called at the end of a run for each error that belongs to none of its scenarios."""

@@ -7,20 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import LinkLostError
+from harness.errors import ConfigurationError, HarnessError, UnreachableError
+from harness.interruption import uninterrupted
 from harness.judgement.records import Intent, Promise
+from harness.judgement.values import NOT_EXPOSED, Unknown
+from harness.plugin.judging import Failure
 from harness.plugin.scenario import step
 from harness.scenarios.prepare import require_another_image, require_permits
+from harness.scenarios.promises import ACTIVATED_BY_RESET
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
     from harness.cards.results import FlashResult
+    from harness.cards.tool_output import Progress
     from harness.faults.injector import Injector
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
-
-#: Effects that show only after the card was reset.
-_ACTIVATED_BY_RESET = frozenset({"user-image", "bmc-image", "root-key", "key-cancellation"})
 
 
 @dataclass
@@ -50,26 +52,43 @@ class Flash:
         :returns: what came of it; None where a fault of the scenario broke the link meanwhile.
         :raises NotApplicable: the card's permits or state exclude it.
         :raises RefusedError: the interlock said no.
+        :raises ConfigurationError: a fault waits for a phase that ``firmware-upload`` does not announce.
         """
+        if by == "firmware-upload" and (point := self.injector.waits_for):
+            raise ConfigurationError(
+                f"A fault waits for the phase {point!r}, which only the tool announces: "
+                "flashing by firmware-upload would never come to it.",
+                hint="Flash by fpgasupdate, or arm the fault at 'start'.",
+            )
         image = self.shelf[image] if isinstance(image, str) else image
         require_permits(self.card, [image.facts])
-        if self.session.lab.bench is None:
+        if self.session.bench_of(self.card.host.name) is None:
             require_another_image(self.card, image.facts)
-        with step(self.session, f"flash {image.name} on {self.card.name}"):
+        with step(self.session, self.card.name, f"flash {image.name}"):
             result = self._flash(image, promise, by)
-        if activate and image.facts.effect in _ACTIVATED_BY_RESET:
+        if activate and image.facts.effect in ACTIVATED_BY_RESET:
             self.reset()
         return result
 
     def _flash(self, image: Image, promise: Promise, by: str) -> FlashResult | None:
-        """Flash; where a fault of this scenario broke the link, bring the host back and look again."""
+        """Flash; where a fault of this scenario took the host away, bring it back and look again."""
+
+        def tell(progress: Progress) -> None:
+            percent = "" if progress.percent is None else f" {progress.percent:g} %"
+            self.session.progress(self.card.name, f"flash {image.name}: {progress.phase}{percent}")
+
         try:
             if by == "firmware-upload":
                 return self.card.upload(image.data, image.name, promise, facts=image.facts)
             return self.card.flash(
-                image.data, image.name, promise, at_phase=self.injector.reached, facts=image.facts
+                image.data,
+                image.name,
+                promise,
+                at_phase=self.injector.reached,
+                on_progress=tell,
+                facts=image.facts,
             )
-        except LinkLostError:
+        except UnreachableError:
             if not self.injector.cut_the_link:
                 raise
             self.injector.undo()
@@ -82,30 +101,32 @@ class Flash:
 
     def reset(self) -> None:
         """Reset the card with `rsu bmcimg`, which activates what was flashed."""
-        with step(self.session, f"reset {self.card.name}"):
+        with step(self.session, self.card.name, "reset"):
             self.card.reset()
 
 
 @contextmanager
-def restored_after_failure(session: HilSession, card: CardDriver, failed: FailureProbe) -> Iterator[None]:
+def restored_after_failure(session: HilSession, card: CardDriver, scenario: Failure) -> Iterator[None]:
     """After a scenario that failed, fit a fresh card where the lab can; else quarantine a busy card."""
     yield
-    if not failed.failed:
+    if not scenario.failed:
         return
-    from harness.errors import HarnessError
-
     try:
-        if session.lab.bench is not None:
-            session.lab.bench.fit(card.name, {})
-            card.locate()
-        elif card.truth().update_status != "idle":
-            session.quarantined[card.name] = "an update was still running when its scenario ended"
+        with uninterrupted(f"restore {card.name}"):
+            _restore(session, card)
     except HarnessError as error:
-        session.quarantined[card.name] = f"it could not be restored: {error.message}"
+        session.quarantine(card.name, f"it could not be restored: {error.message}")
 
 
-@dataclass
-class FailureProbe:
-    """Whether the scenario of an item failed; set when its call phase is reported."""
-
-    failed: bool = False
+def _restore(session: HilSession, card: CardDriver) -> None:
+    bench = session.bench_of(card.host.name)
+    if bench is not None:
+        bench.fit(card.name, {})
+        card.locate()
+        return
+    status = card.truth().update_status
+    if isinstance(status, Unknown):
+        if status != NOT_EXPOSED:
+            session.quarantine(card.name, f"whether an update still runs on it after a failure is {status}")
+    elif status != "idle":
+        session.quarantine(card.name, f"an update ({status}) was still running when its scenario ended")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.errors import HarnessError
 from harness.plugin.session import SESSION
 
 if TYPE_CHECKING:
@@ -14,55 +15,65 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from harness.judgement.judge import Judgement
-    from harness.judgement.records import Record
+    from harness.plugin.run_history import RunHistory
 
 JUDGEMENT: pytest.StashKey[Judgement] = pytest.StashKey()
+TROUBLES = pytest.StashKey[list[HarnessError]]()
 
 
-def finish_run(config: pytest.Config, *, interrupted: bool) -> None:
-    """Close what the process opened; in the controlling process, judge the run from its histories."""
-    session = config.stash.get(SESSION, None)
-    if session is None:
-        return
-    if session.opened:
-        from harness.judgement.records import RunEnded
+def finish_run(session: pytest.Session, *, interrupted: bool) -> None:
+    """Close what the process opened; in the controlling process, judge the run from its histories.
 
-        session.history.add(RunEnded(how="interrupted" if interrupted else "finished"))
-    session.close()
-    if session.worker or not list(session.run_dir.glob("history*.jsonl")):
-        return
+    An error on the way keeps nothing else from being done; it is told, and pytest does not end with 0.
+    """
+    config = session.config
+    hil = config.stash[SESSION]
+    troubles = config.stash.setdefault(TROUBLES, [])
+    history = hil.opened
+    troubles += hil.finish(interrupted=interrupted)
+    if not hil.worker and "run_dir" in hil.__dict__ and hil.run_dir.is_dir():
+        hil.devices.forget()
+        _judge(config, hil.run_dir, history, troubles)
+    for error in troubles:
+        config.hook.pytest_hil_run_trouble(error=error)
+    if troubles and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _judge(
+    config: pytest.Config, run_dir: Path, history: RunHistory | None, troubles: list[HarnessError]
+) -> None:
     from harness.judgement.judge import judge
+    from harness.record import runs
     from harness.report.results import write_results
 
-    judgement = judge(read_run(session.run_dir))
+    if not runs.histories(run_dir):
+        return
+    try:
+        # What a full disk did not take is in the memory of the process that recorded it.
+        lost = history is not None and history.failure is not None
+        judgement = judge(history.records if history is not None and lost else runs.read_run(run_dir))
+    except HarnessError as error:
+        troubles.append(error)
+        return
     config.stash[JUDGEMENT] = judgement
-    write_results(session.run_dir, judgement)
-    _point_latest_at(session.run_dir)
-    config.hook.pytest_hil_run_judged(run_dir=session.run_dir, judgement=judgement)
-
-
-def read_run(run_dir: Path) -> list[Record]:
-    """Return the records of all histories in a run folder, history after history."""
-    from harness.record.history import read_history
-
-    return [record for path in sorted(run_dir.glob("history*.jsonl")) for record in read_history(path)]
+    try:
+        write_results(run_dir, judgement)
+    except HarnessError as error:
+        troubles.append(error)
+    runs.point_latest_at(run_dir)
+    config.hook.pytest_hil_run_judged(run_dir=run_dir, judgement=judgement)
 
 
 def print_summary(reporter: TerminalReporter, config: pytest.Config) -> None:
-    """Print the ten-second summary of a run that was judged."""
+    """Print the ten-second summary of a run that was judged, and what went wrong beside it."""
     judgement = config.stash.get(JUDGEMENT, None)
-    if judgement is None:
-        return
-    from harness.report.summary import render
+    if judgement is not None:
+        from harness.report.summary import render
 
-    reporter.section("held to the truth", sep="=")
-    for line in render(judgement, config.stash[SESSION].run_dir, colour=reporter._tw.hasmarkup).splitlines():
-        reporter.line(line)
-
-
-def _point_latest_at(run_dir: Path) -> None:
-    latest = run_dir.parent / "latest"
-    if latest.is_symlink() or not latest.exists():
-        fresh = latest.with_name(f".latest-{run_dir.name}")
-        fresh.symlink_to(run_dir.name)
-        fresh.replace(latest)
+        run_dir = config.stash[SESSION].run_dir
+        reporter.section("held to the truth", sep="=")
+        for line in render(judgement, run_dir, colour=reporter._tw.hasmarkup).splitlines():
+            reporter.line(line)
+    for error in config.stash.get(TROUBLES, []):
+        reporter.line(f"ERROR: {error}", red=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import BlockedError, ConfigurationError, HarnessError, Kind
-from harness.judgement.model import Expectation, RunState
+from harness.errors import InfrastructureError
+from harness.judgement.model import Expectation
 from harness.judgement.records import ScenarioEnded, ScenarioStarted, Subject
+from harness.plugin.markers import expectation_of
 
 if TYPE_CHECKING:
     from harness.judgement.judge import ScenarioJudgement
@@ -27,89 +28,70 @@ class Scenario:
     subject: Subject | None
     expects: Expectation
     first_record: int = 0
-    judged: ScenarioJudgement | None = None
     #: Called before the scenario ends, so that what they record is judged with it.
     before_end: list[Callable[[], None]] = field(default_factory=list)
     _ended: bool = field(default=False, repr=False)
 
+    @property
+    def begun(self) -> bool:
+        """Whether its first record is in the history, be it only in memory."""
+        return self.first_record > 0
+
     def begin(self) -> None:
-        """Write the scenario's first record."""
-        started = self.session.history.add(
-            ScenarioStarted(scenario=self.name, subject=self.subject, expects=self.expects.to_json())
-        )
-        self.first_record = started.seq
+        """Write the scenario's first record. :raises InfrastructureError: it cannot be written."""
+        history = self.session.history
+        # Set first: what cannot be written is kept in memory, and judged.
+        self.first_record = len(history.records) + 1
+        history.add(ScenarioStarted(scenario=self.name, subject=self.subject, expects=self.expects.to_json()))
 
     def end(self, state: str = "finished", reason: str = "") -> None:
-        """Write the scenario's last record, once."""
-        if not self._ended:
-            self._ended = True
-            for callback in self.before_end:
+        """Write the scenario's last record, once. What cannot be written is judged from memory."""
+        if self._ended or not self.begun:
+            return
+        self._ended = True
+        for callback in self.before_end:
+            with suppress(InfrastructureError):  # the history remembers that it could not be written
                 callback()
+        with suppress(InfrastructureError):
             self.session.history.add(ScenarioEnded(scenario=self.name, state=state, reason=reason))
 
     def judge(self) -> ScenarioJudgement:
         """Judge what is recorded of this scenario so far; pure, so it may be asked at any time."""
         from harness.judgement.judge import judge_scenario
 
-        records = [r for r in self.session.history.records if r.seq >= self.first_record]
-        return judge_scenario(records)
+        return judge_scenario(self.session.history.records[self.first_record - 1 :])
 
 
 SCENARIO = pytest.StashKey[Scenario]()
 
 
-def expectation_of(item: pytest.Item) -> Expectation:
-    """Return what the ``hil_expects`` marker of ``item`` states.
+def new_scenario(item: pytest.Item, session: HilSession) -> Scenario:
+    """Return the scenario of ``item``, not begun yet.
 
-    :raises ConfigurationError: it names an unknown outcome or verdict.
+    :raises ConfigurationError: its marker states what there is not.
     """
-    marker = item.get_closest_marker("hil_expects")
-    if marker is None:
-        return Expectation()
-    values: Mapping[str, Any] = marker.kwargs
-    try:
-        return Expectation.from_json(
-            {"outcome": values.get("outcome", "AS_INTENDED"), "verdicts": values.get("verdicts", {})}
-        )
-    except ValueError as error:
-        raise ConfigurationError(
-            f"{item.nodeid}: the marker hil_expects says {error}.",
-            hint="It takes outcome='AS_INTENDED' and verdicts={'fpgasupdate': 'FALSE_SUCCESS'}.",
-        ) from error
+    device = device_of(item)
+    subject = Subject("card", device, host=device.split("/", 1)[0]) if "/" in device else None
+    scenario = item.stash[SCENARIO] = Scenario(session, item.nodeid, subject, expectation_of(item))
+    return scenario
 
 
-def state_of(error: BaseException) -> tuple[str, str]:
-    """Return the run state and the reason that an exception of a scenario stands for."""
-    from harness.scenarios.prepare import NotApplicable
-
-    reason = str(error)
-    if isinstance(error, NotApplicable):
-        return RunState.NOT_APPLICABLE.value, reason
-    if isinstance(error, BlockedError):
-        return RunState.BLOCKED.value, reason
-    if isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
-        return "interrupted", "the run was interrupted"
-    if isinstance(error, HarnessError):
-        states = {
-            Kind.INFRASTRUCTURE: RunState.INFRA,
-            Kind.CONFIGURATION: RunState.BLOCKED,
-            Kind.REFUSED: RunState.REFUSED,
-            Kind.BUG: RunState.BUG,
-        }
-        state = states.get(error.kind)
-        return (state.value if state else "finished"), reason
-    if isinstance(error, (AssertionError, pytest.fail.Exception)):
-        return "finished", ""
-    return RunState.BUG.value, f"{type(error).__name__}: {reason}"
+def device_of(item: pytest.Item) -> str:
+    """Return the card (``host/card``) or host for which ``item`` runs; empty where it is for none."""
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec else {}
+    device = params.get("card", params.get("host", ""))
+    return device if isinstance(device, str) else ""
 
 
 @contextmanager
-def step(session: HilSession, title: str) -> Iterator[None]:
-    """Show an operation as a step of the Allure report, where one is written."""
+def step(session: HilSession, device: str, title: str) -> Iterator[None]:
+    """Show an operation on ``device`` as progress, and as a step of the Allure report if one is written."""
+    session.progress(device, title)
     if session.allure:
         import allure
 
-        with allure.step(title):
+        with allure.step(f"{title} on {device}"):
             yield
     else:
         yield

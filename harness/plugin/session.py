@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.errors import ConfigurationError, HarnessError, InfrastructureError
+from harness.plugin.devices import Devices
+
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
     from harness.hosts.protocol import Host
     from harness.inventory.model import Inventory, Lab
+    from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
     from harness.plugin.images import ImageShelf
-    from harness.record.history import History
+    from harness.plugin.run_history import RunHistory
 
 #: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
 _EMULATED_SETTLE = 0.2
 #: The run folder of this process; the controlling process of xdist hands it to its workers.
 RUN_DIR_KEY = "hil_run_dir"
-
-
-def new_run_dir(reports: Path) -> Path:
-    """Return the folder of a new run below ``reports``; it is made when something is written to it."""
-    return reports / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 
 class HilSession:
@@ -36,17 +36,29 @@ class HilSession:
         self._config = config
         self._hosts: dict[str, Host] = {}
         self._cards: dict[str, CardDriver] = {}
-        #: Cards that a failed teardown left in an unknown state -> why.
-        self.quarantined: dict[str, str] = {}
+        self._lab: RunningLab | None = None
+        self._history: RunHistory | None = None
+        self._unrecorded: InfrastructureError | None = None
+        self._open = ExitStack()
+        #: What is wrong with the command line, the inventory or a marker; found while tests are collected.
+        self.misconfigured: ConfigurationError | None = None
         #: Whether allure-pytest collects results in this run.
         self.allure: bool = bool(config.getoption("allure_report_dir", None))
         worker_input = getattr(config, "workerinput", None)
         self.worker: str = worker_input["workerid"] if worker_input else ""
-        self.run_dir: Path = (
-            Path(worker_input[RUN_DIR_KEY])
-            if worker_input
-            else new_run_dir(Path(config.getoption("hil_reports")))
-        )
+        self._run_dir = Path(worker_input[RUN_DIR_KEY]) if worker_input else None
+
+    @cached_property
+    def run_dir(self) -> Path:
+        """Where the run is kept; the folder is made when something is written to it."""
+        from harness.record.runs import new_run_dir
+
+        return self._run_dir or new_run_dir(Path(self._config.getoption("hil_reports")))
+
+    @cached_property
+    def devices(self) -> Devices:
+        """The quarantine, and the turns of workers on real hosts."""
+        return Devices(self.run_dir, shared=bool(self.worker))
 
     @cached_property
     def inventory(self) -> Inventory:
@@ -61,14 +73,15 @@ class HilSession:
         """The lab of ``--hil-lab``, the inventory's default otherwise."""
         return self.inventory.lab(self._config.getoption("hil_lab"))
 
-    @cached_property
+    @property
     def lab(self) -> RunningLab:
         """The lab, started (emulated) or reached (real) on first use."""
-        from harness.lab.running import start_lab
+        if self._lab is None:
+            from harness.lab.running import start_lab
 
-        lab = start_lab(self.inventory, self.lab_entry.name)
-        self._config.hook.pytest_hil_lab_started(lab=lab)
-        return lab
+            self._lab = self._open.enter_context(start_lab(self.inventory, self.lab_entry.name))
+            self._config.hook.pytest_hil_lab_started(lab=self._lab)
+        return self._lab
 
     @cached_property
     def images(self) -> ImageShelf:
@@ -77,62 +90,103 @@ class HilSession:
 
         return ImageShelf.of(self.inventory.path.parent)
 
-    @cached_property
-    def history(self) -> History:
-        """The history of this process, begun with a record of the run."""
-        from harness import __version__
-        from harness.judgement.records import RunStarted
-        from harness.record.history import History
+    @property
+    def history(self) -> RunHistory:
+        """The history of this process, begun with a record of the run.
 
-        self.run_dir.mkdir(parents=True, exist_ok=True)
-        name = f"history-{self.worker}.jsonl" if self.worker else "history.jsonl"
-        history = History(self.run_dir / name)
-        history.add(
-            RunStarted(
-                run=self.run_dir.name,
-                lab=self.lab_entry.name,
-                versions={"harness": __version__, "pytest": pytest.__version__},
-                options={
-                    "inventory": str(self.inventory.path),
-                    "irreversible": sorted(self.allowed_on_real),
-                },
-            )
+        :raises InfrastructureError: it cannot be written.
+        """
+        if self._history is None:
+            try:
+                self._begin_history()
+            except InfrastructureError as error:
+                self._unrecorded = error
+                raise
+        assert self._history is not None
+        return self._history
+
+    def _begin_history(self) -> None:
+        from harness.judgement.records import RunStarted
+        from harness.plugin.run_history import RunHistory
+        from harness.record.runs import make_run_dir
+
+        started = RunStarted(
+            run=self.run_dir.name,
+            lab=self.lab_entry.name,
+            versions=_versions(),
+            options={
+                "inventory": str(self.inventory.path),
+                "irreversible": sorted(self.allowed_on_real),
+            },
         )
-        return history
+        self._open.callback(os.close, make_run_dir(self.run_dir))
+        name = f"history-{self.worker}.jsonl" if self.worker else "history.jsonl"
+        self._history = RunHistory(self.run_dir / name)
+        self._history.add(started)
 
     @property
-    def opened(self) -> bool:
-        """Whether anything of this run was recorded."""
-        return "history" in self.__dict__
+    def not_recorded(self) -> InfrastructureError | None:
+        """Why nothing more can be recorded; None while it can."""
+        return self._unrecorded or (self._history.failure if self._history is not None else None)
+
+    @property
+    def opened(self) -> RunHistory | None:
+        """The history, where anything of this run was recorded."""
+        return self._history
 
     @cached_property
     def allowed_on_real(self) -> frozenset[str]:
-        """What ``--hil-irreversible`` names."""
-        names = self._config.getoption("hil_irreversible") or ""
-        return frozenset(name.strip() for name in names.split(",") if name.strip())
+        """What ``--hil-irreversible`` names. :raises ConfigurationError: there is no such act."""
+        from harness.cards.interlock import named_acts
+
+        return named_acts(self._config.getoption("hil_irreversible") or "", "--hil-irreversible")
 
     def card_names(self) -> list[str]:
-        """Return the cards of the lab that ``--hil-device`` leaves, as ``host/card``."""
-        wanted: list[str] = self._config.getoption("hil_device") or []
-        names = [
-            f"{host.name}/{card.name}"
-            for host in self.lab_entry.hosts.values()
-            for card in host.cards.values()
-        ]
-        unknown = [name for name in wanted if not any(_selects(name, card) for card in names)]
-        if unknown:
-            raise pytest.UsageError(
-                f"--hil-device {', '.join(unknown)}: no such card or host in lab "
-                f"{self.lab_entry.name!r}; it has {', '.join(names) or 'no cards'}"
-            )
+        """Return the cards of the lab that ``--hil-device`` leaves, as ``host/card``.
+
+        :raises ConfigurationError: the inventory or an option is wrong.
+        """
+        wanted = self._wanted()
+        names = [f"{host.name}/{card.name}" for host, card in self.lab_entry.cards()]
         return [name for name in names if not wanted or any(_selects(want, name) for want in wanted)]
+
+    def host_names(self) -> list[str]:
+        """Return the hosts of the lab that ``--hil-device`` leaves. Errors as for :meth:`card_names`."""
+        wanted = {name.split("/", 1)[0] for name in self._wanted()}
+        return [name for name in self.lab_entry.hosts if not wanted or name in wanted]
+
+    def _wanted(self) -> list[str]:
+        from harness.inventory.selection import check_devices
+
+        wanted: list[str] = self._config.getoption("hil_device") or []
+        check_devices(self.lab_entry, wanted)
+        _ = self.allowed_on_real
+        return wanted
+
+    def is_real(self, host: str) -> bool:
+        """Return whether what happens on ``host`` happens to real hardware."""
+        return self.lab_entry.host(host).real
+
+    def bench_of(self, host: str) -> Bench | None:
+        """Return the bench that fits and holds the cards of ``host``; None where they are real."""
+        return self.lab.bench if self.lab.offers(host, "bench") else None
+
+    def quarantine(self, card: str, why: str) -> None:
+        """Keep the rest of the run from ``card``."""
+        self.devices.quarantine(card, why, real=self.is_real(card.split("/", 1)[0]))
+
+    def progress(self, device: str, doing: str) -> None:
+        """Tell whoever shows progress what is done to ``device`` now."""
+        self._config.hook.pytest_hil_progress(device=device, doing=doing)
 
     def host(self, name: str) -> Host:
         """Return the driver of a host; one connection per host and process."""
         if name not in self._hosts:
             from harness.hosts.connect import connect
 
-            self._hosts[name] = connect(self.lab_entry.host(name), self.lab.access(name))
+            host = connect(self.lab_entry.host(name), self.lab.access(name))
+            self._open.callback(host.close)
+            self._hosts[name] = host
         return self._hosts[name]
 
     def card(self, name: str) -> CardDriver:
@@ -154,18 +208,36 @@ class HilSession:
             )
         return self._cards[name]
 
-    def close(self) -> None:
-        """Close connections, then the lab, then the history; every step is tried."""
-        try:
-            for host in self._hosts.values():
-                host.close()
-        finally:
+    def finish(self, *, interrupted: bool) -> list[HarnessError]:
+        """Record the end, then close connections, lab and history; every step is tried.
+
+        :returns: what went wrong in this process and belongs to no scenario.
+        """
+        from harness.judgement.records import RunEnded
+
+        troubles: list[HarnessError] = []
+
+        def attempt(step: Callable[[], object]) -> None:
             try:
-                if "lab" in self.__dict__:
-                    self.lab.close()
-            finally:
-                if self.opened:
-                    self.history.close()
+                step()
+            except HarnessError as error:
+                troubles.append(error)
+
+        history = self._history
+        if history is not None:
+            attempt(lambda: history.add(RunEnded(how="interrupted" if interrupted else "finished")))
+        attempt(self._open.close)
+        if history is not None:
+            attempt(history.close)
+        if self.not_recorded is not None:  # told once, not for every record that it kept out
+            troubles = [self.not_recorded]
+        return troubles
+
+
+def _versions() -> dict[str, str]:
+    from harness import __version__
+
+    return {"harness": __version__, "pytest": pytest.__version__}
 
 
 def _selects(want: str, card: str) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from harness.judgement.records import Promise
 
+#: Effects of an image (:class:`harness.images.facts.ImageFacts`) that show only after the card was reset.
+ACTIVATED_BY_RESET = frozenset({"user-image", "bmc-image", "root-key", "key-cancellation"})
+
 
 def lands(source: str) -> Promise:
     """The new content takes effect."""
