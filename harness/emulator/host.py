@@ -14,7 +14,7 @@ from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardSt
 from harness.emulator.clock import LabClock
 from harness.emulator.kernel_log import KernelLog, LogDevice
 from harness.emulator.process import Locks, Process, ProcessTable
-from harness.emulator.programs.base import Executable, Streams
+from harness.emulator.programs.base import Executable, Main, Streams
 from harness.emulator.programs.registry import PROGRAMS
 from harness.emulator.shell import Shell
 from harness.emulator.sysfs_d import DRIVER, CardTree, Numbers
@@ -176,6 +176,10 @@ class EmulatedHost:
             process.send(signal.SIGKILL)
 
     # -- commands -------------------------------------------------------------------------------
+
+    def stand_in(self, name: str) -> Main | None:
+        """Return what runs as the program ``name`` that is not installed; None: there is no such program."""
+        return None
 
     def login_environment(self) -> dict[str, str]:
         """Return what a login as root finds in its environment."""

@@ -407,6 +407,8 @@ class Shell:
         """Return the entry point of program ``name``. :raises ProgramNotFound: there is none."""
         path = self.locate(name)
         if path is None:
+            if (stand_in := self.host.stand_in(name)) is not None:
+                return stand_in
             raise ProgramNotFound(self.messages.not_found(name), NOT_FOUND)
         node = self.host.vfs.node(path)
         if isinstance(node, Executable):

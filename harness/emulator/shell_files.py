@@ -77,7 +77,7 @@ class Messages:
 
     def cannot_open(self, target: str, error: OSError, reading: bool) -> RedirectionError:
         """A redirection's file cannot be opened."""
-        text = os.strerror(error.errno or 0)
+        text = error.strerror or os.strerror(error.errno or 0)
         if not self._dash:
             return RedirectionError(f"{self.prefix}{target}: {text}\n", 1)
         if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -118,5 +118,5 @@ class Executable(Regular):
 
 
 def reason(error: OSError) -> str:
-    """Return the C library's text for ``error``."""
-    return os.strerror(error.errno or 0)
+    """Return the text for ``error``: the C library's, unless it has one of its own."""
+    return error.strerror or os.strerror(error.errno or 0)

@@ -44,9 +44,14 @@ def ls(run: Invocation) -> int:
     for word in files:
         run.out(_long_line(run, run.path(word), word) if "-l" in options else f"{word}\n")
     for index, word in enumerate(directories):
+        try:
+            names = run.vfs.listdir(run.path(word))
+        except OSError as error:
+            run.complain(f"cannot open directory '{word}': {reason(error)}")
+            status = 2
+            continue
         if len(words) > 1:
             run.out(("\n" if index or files else "") + f"{word}:\n")
-        names = run.vfs.listdir(run.path(word))
         if "-a" in options:
             names = [".", "..", *names]
         elif "-A" not in options:
