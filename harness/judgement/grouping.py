@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,16 +94,8 @@ class Block:
         self._nearest: dict[str, Observation] = {}
         self._waiting: dict[str, list[StateClaim]] = {}
         for record in records:
-            if isinstance(record, Observation):
-                self._observation(record)
-            elif isinstance(record, Claim):
-                self._claim(record)
-            elif isinstance(record, Intent):
-                self._intent(record)
-            elif isinstance(record, Completion):
-                self._completion(record)
-            elif isinstance(record, Fault):
-                self._fault(record)
+            if (take := _TAKE.get(type(record))) is not None:
+                take(self, record)
 
     def reset_after(self, operation: Operation) -> Observation | None:
         """Return what was observed after the first reset that follows an operation.
@@ -165,8 +157,9 @@ class Block:
     def _observation(self, observation: Observation) -> None:
         name = observation.subject.name
         self._nearest[name] = observation
-        for held in self._waiting.pop(name, ()):
-            held.truths.append(observation)
+        if name in self._waiting:
+            for held in self._waiting.pop(name):
+                held.truths.append(observation)
         moment = observation.moment
         operation = self._by_intent.get(observation.intent) if observation.intent is not None else None
         if moment == "after-reset":
@@ -192,6 +185,15 @@ class Block:
         """What was read before says nothing about what is claimed from here on."""
         self._nearest.clear()
         self._waiting.clear()
+
+
+_TAKE: dict[type[Record], Callable[[Block, Any], None]] = {
+    Observation: Block._observation,
+    Claim: Block._claim,
+    Intent: Block._intent,
+    Completion: Block._completion,
+    Fault: Block._fault,
+}
 
 
 def _readable(observation: Observation) -> bool:

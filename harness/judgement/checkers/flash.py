@@ -15,6 +15,14 @@ _SECURITY_FIELDS = tuple(f"{s}_{what}" for s in ("sr", "bmc", "pr") for what in 
 _VERSION_FIELDS = ("bmc_version", "bmcfw_version")
 _STATE_FIELDS = (*_SECURITY_FIELDS, *_VERSION_FIELDS, "bitstream_id")
 
+#: What a tool's result says, for people.
+_WORDS = {
+    "done": "{image} was flashed",
+    "failed": "flashing {image} failed",
+    "not-sent": "{image} was not sent to the card",
+    "interrupted": "flashing {image} was interrupted",
+}
+
 
 class Landing(NamedTuple):
     """Whether a flashed image took effect, by what the device exposes.
@@ -32,36 +40,34 @@ class Landing(NamedTuple):
 
 def landing_of(block: Block, operation: Operation) -> Landing:
     """Return the truth about one flash operation (the rules are in docs/verdicts.md)."""
-    attempted = _attempted(block, operation)
+    before, after = _flash_counts(block, operation)
+    attempted = _attempted(operation, before, after)
+    count = f"flash count {before} -> {after}"
     effect = word(operation.image, "effect")
     if effect in ("root-key", "key-cancellation"):
-        return _security(block, operation, attempted, effect)
+        return _security(block, operation, attempted, count, effect)
     if attempted is False:
         return _never_tried(operation)
     if effect == "user-image":
-        return _user_image(block, operation, attempted)
+        return _user_image(block, operation, attempted, count)
     if effect == "bmc-image":
-        return _bmc_image(block, operation, attempted)
-    return _any_change(block, operation, attempted)
+        return _bmc_image(block, operation, attempted, count)
+    return _any_change(block, operation, attempted, count)
 
 
-def _attempted(block: Block, operation: Operation) -> Value[bool]:
-    before = field_of(operation.before, "flash_count")
-    after = field_of(operation.after, "flash_count")
+def _flash_counts(block: Block, operation: Operation) -> tuple[Value[int], Value[int]]:
+    before, after = field_of(operation.before, "flash_count"), field_of(operation.after, "flash_count")
     if isinstance(after, Unknown):
         after = field_of(block.reset_after(operation), "flash_count")
+    return before, after
+
+
+def _attempted(operation: Operation, before: Value[int], after: Value[int]) -> Value[bool]:
     if isinstance(before, Unknown) or isinstance(after, Unknown):
         return Unknown(f"flash count {before} before, {after} after")
     if after <= before:
         return False
     return Unknown("another update of the card ran at the same time") if operation.overlapped else True
-
-
-def _count(block: Block, operation: Operation) -> str:
-    before, after = field_of(operation.before, "flash_count"), field_of(operation.after, "flash_count")
-    if isinstance(after, Unknown):
-        after = field_of(block.reset_after(operation), "flash_count")
-    return f"flash count {before} -> {after}"
 
 
 def _never_tried(operation: Operation) -> Landing:
@@ -75,7 +81,7 @@ def _never_tried(operation: Operation) -> Landing:
     )
 
 
-def _user_image(block: Block, operation: Operation, attempted: Value[bool]) -> Landing:
+def _user_image(block: Block, operation: Operation, attempted: Value[bool], count: str) -> Landing:
     wanted = fact(operation.image, "bitstream_id")
     before = field_of(operation.before, "bitstream_id")
     reset = block.reset_after(operation)
@@ -83,7 +89,7 @@ def _user_image(block: Block, operation: Operation, attempted: Value[bool]) -> L
     landed: Value[bool]
     if reset is None:
         landed = Unknown("the card was not reset, so the image is not active yet")
-        truth = f"it is not active yet: no reset followed ({_count(block, operation)})"
+        truth = f"it is not active yet: no reset followed ({count})"
     elif isinstance(running, Unknown):
         landed = running
         truth = f"what the card runs after the reset is {running}"
@@ -101,7 +107,7 @@ def _user_image(block: Block, operation: Operation, attempted: Value[bool]) -> L
             meaning = "neither the new image nor the old one"
         truth = (
             f"after the reset the card runs {running:#x}{from_factory}, {meaning} "
-            f"({operation.image_name} is {show('bitstream_id', wanted)}; {_count(block, operation)})"
+            f"({operation.image_name} is {show('bitstream_id', wanted)}; {count})"
         )
     return Landing(
         landed,
@@ -134,7 +140,7 @@ def _runs_it(
     return False
 
 
-def _bmc_image(block: Block, operation: Operation, attempted: Value[bool]) -> Landing:
+def _bmc_image(block: Block, operation: Operation, attempted: Value[bool], count: str) -> Landing:
     reset = block.reset_after(operation)
     compared = [
         (name, fact(operation.image, name), field_of(operation.before, name), field_of(reset, name))
@@ -160,13 +166,13 @@ def _bmc_image(block: Block, operation: Operation, attempted: Value[bool]) -> La
     return Landing(
         landed,
         attempted,
-        f"across the reset {shown} ({operation.image_name} has {wanted_text}; {_count(block, operation)})",
+        f"across the reset {shown} ({operation.image_name} has {wanted_text}; {count})",
         f"version registers after the reset, from {source_of(reset, _VERSION_FIELDS[0])}",
         _seqs(operation.before, reset),
     )
 
 
-def _security(block: Block, operation: Operation, attempted: Value[bool], effect: str) -> Landing:
+def _security(block: Block, operation: Operation, attempted: Value[bool], count: str, effect: str) -> Landing:
     """A root entry hash or a cancellation is readable at once (n3000.md 3.1)."""
     section = (word(operation.image, "section") or "SR").lower()
     name = f"{section}_root" if effect == "root-key" else f"{section}_cancelled"
@@ -194,13 +200,13 @@ def _security(block: Block, operation: Operation, attempted: Value[bool], effect
     return Landing(
         landed,
         attempted,
-        f"{name} is {show(name, after)}, before it was {show(name, before)} ({_count(block, operation)})",
+        f"{name} is {show(name, after)}, before it was {show(name, before)} ({count})",
         f"{name}, from {source_of(observed, name)}",
         _seqs(operation.before, observed),
     )
 
 
-def _any_change(block: Block, operation: Operation, attempted: Value[bool]) -> Landing:
+def _any_change(block: Block, operation: Operation, attempted: Value[bool], count: str) -> Landing:
     """Of bytes that are no known image, any change of the card's state is an effect."""
     reset = block.reset_after(operation)
     last = reset or operation.after
@@ -215,7 +221,7 @@ def _any_change(block: Block, operation: Operation, attempted: Value[bool]) -> L
     return Landing(
         landed,
         attempted,
-        f"{', '.join(changed) or 'nothing changed' if readable else landed} ({_count(block, operation)})",
+        f"{', '.join(changed) or 'nothing changed' if readable else landed} ({count})",
         f"the card's state before and after, from {source_of(last, 'bitstream_id')}",
         _seqs(operation.before, last),
     )
@@ -271,17 +277,21 @@ def _collateral(operation: Operation) -> str:
     before, after = operation.before, operation.after
     if before is None or after is None or operation.overlapped:
         return ""
-    section = (word(operation.image, "section") or "SR").lower()
-    own = {"root-key": f"{section}_root", "key-cancellation": f"{section}_cancelled"}.get(
-        word(operation.image, "effect")
-    )
+    old_values, new_values = before.values, after.values
     for name in _SECURITY_FIELDS:
-        old, new = before.values.get(name), after.values.get(name)
-        if old is new or name == own or old is None or new is None:
+        old, new = old_values.get(name), new_values.get(name)
+        if old == new or old is None or new is None or name == _own_field(operation):
             continue
-        if not isinstance(old, Unknown) and not isinstance(new, Unknown) and old != new:
+        if not isinstance(old, Unknown) and not isinstance(new, Unknown):
             return f"{name} changed from {show(name, old)} to {show(name, new)}"
     return ""
+
+
+def _own_field(operation: Operation) -> str | None:
+    """Return the root entry hash or cancellation that an image of this kind is meant to change."""
+    section = (word(operation.image, "section") or "SR").lower()
+    fields = {"root-key": f"{section}_root", "key-cancellation": f"{section}_cancelled"}
+    return fields.get(word(operation.image, "effect"))
 
 
 def check_flash_claims(operation: Operation, landing: Landing) -> Iterator[Verdict]:
@@ -328,12 +338,7 @@ def _gave_up_preparing(claim: Claim) -> bool:
 
 def _claimed(claim: Claim, operation: Operation) -> str:
     result, error = word(claim.statement, "result"), word(claim.statement, "error")
-    words = {
-        "done": f"{operation.image_name} was flashed",
-        "failed": f"flashing {operation.image_name} failed",
-        "not-sent": f"{operation.image_name} was not sent to the card",
-        "interrupted": f"flashing {operation.image_name} was interrupted",
-    }.get(result, f"flashing {operation.image_name}: {result}")
+    words = _WORDS.get(result, "flashing {image}: {result}").format(image=operation.image_name, result=result)
     code = claim.evidence.exit_code
     details = [error] if error else []
     details += [f"exit {code}"] if code is not None else []
