@@ -124,8 +124,11 @@ def _read(file: str) -> bytes:
     from pathlib import Path
 
     from harness.errors import ConfigurationError
+    from harness.images.layout import STAGING_SIZE
 
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
+            # One byte more than staging holds is enough to know that it is refused.
+            return stream.read(STAGING_SIZE + 1)
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error

@@ -61,6 +61,9 @@ PasswordOption = Annotated[
     typer.Option("--password-env", metavar="NAME", help="Environment variable with the PEM files' password."),
 ]
 
+#: Nothing longer is read into memory: four times what a card's staging area holds (n3000.md 4.3).
+_LARGEST = 4 * 0x3800000
+
 #: Order and words of the table; the names are those of the JSON form.
 _ROWS = {
     "content_type": "content type",
@@ -371,9 +374,16 @@ def _opened(file: str) -> Iterator[Any]:
 
 
 def _read(file: str) -> bytes:
+    """Return what ``file`` holds. :raises ConfigurationError: it cannot be read, or it does not end."""
+    chunks: list[bytes] = []
+    size = 0
     with _opened(file) as stream:
-        data: bytes = stream.read()
-    return data
+        while chunk := stream.read(_LARGEST - size):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= _LARGEST:
+                raise ConfigurationError(f"{file} has {_LARGEST} bytes or more; no image is that large.")
+    return b"".join(chunks)
 
 
 def _write(output: str, data: bytes) -> None:

@@ -99,3 +99,20 @@ def test_a_missing_file_is_told(
     code, _, err = simulate(monkeypatch, capsys, str(tmp_path / "none.bin"))
     assert code == 2
     assert "none.bin cannot be read" in err
+
+
+def test_a_file_without_end_is_refused_as_too_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = simulate(monkeypatch, capsys, "/dev/zero")
+    assert (code, out) == (0, "/dev/zero  refused   -     the driver refuses: longer than 58720256 bytes\n")
+
+
+def test_the_name_of_a_file_cannot_steer_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x\x1b[2J\nimage.bin  accepted"
+    file.write_bytes(b"short")
+    _, shown, _ = simulate(monkeypatch, capsys, str(file))
+    assert r"x\x1b[2J\nimage.bin  accepted  refused" in shown
+    assert len(shown.splitlines()) == 1

@@ -362,6 +362,11 @@ def test_an_output_keeps_its_place_and_mode(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["link.bin", "target.bin"]
 
 
+def test_a_file_without_end_is_not_taken_into_memory():
+    with pytest.raises(ConfigurationError, match=r"/dev/zero has [0-9]+ bytes or more"):
+        run("sign", "--unsigned", "/dev/zero")
+
+
 def test_an_empty_name_is_no_file():
     with pytest.raises(ConfigurationError, match="name of the file is empty"):
         run("inspect", "")
