@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.judgement.records import Subject
 
@@ -59,8 +59,7 @@ def worst_verdict(kinds: list[VerdictKind]) -> VerdictKind:
     return min(kinds, key=VERDICT_RANK.__getitem__) if kinds else VerdictKind.UNVERIFIABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One report held to the truth.
 
     ``claimed``, ``truth`` and ``how_read`` are prose for people; ``records`` are the sequence numbers
@@ -84,8 +83,7 @@ class Verdict:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeOf:
+class OutcomeOf(NamedTuple):
     """How one intent turned out, and why the checker says so."""
 
     outcome: Outcome

@@ -27,7 +27,7 @@ def printable(text: str, layout: str = _LAYOUT) -> str:
 
 
 def printable_parts(value: T, prose: frozenset[str] = frozenset()) -> T:
-    """Return ``value`` (nested dataclasses, mappings, tuples) with all of its text made printable.
+    """Return ``value`` (nested dataclasses, tuples, mappings) with all of its text made printable.
 
     :param prose: dataclass fields whose text may have line ends; those of all others are escaped.
     """
@@ -38,14 +38,20 @@ def _parts(value: Any, layout: str, prose: frozenset[str]) -> Any:
     # Not enumerations, which are strings too: their words are the harness's own.
     if type(value) is str:
         return printable(value, layout)
-    if is_dataclass(value) and not isinstance(value, type):
+    if names := _field_names(value):
         changed = {
-            field.name: _parts(getattr(value, field.name), _LAYOUT if field.name in prose else "", prose)
-            for field in fields(value)
+            name: _parts(getattr(value, name), _LAYOUT if name in prose else "", prose) for name in names
         }
-        return replace(value, **changed)
+        return type(value)(**changed) if isinstance(value, tuple) else replace(value, **changed)
     if isinstance(value, Mapping):
         return {_parts(key, "", prose): _parts(item, layout, prose) for key, item in value.items()}
     if isinstance(value, tuple):
         return tuple(_parts(item, layout, prose) for item in value)
     return value
+
+
+def _field_names(value: Any) -> tuple[str, ...]:
+    """Return the fields of a dataclass or of a named tuple; none of anything else."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple(field.name for field in fields(value))
+    return getattr(value, "_fields", ()) if isinstance(value, tuple) else ()

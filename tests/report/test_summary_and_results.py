@@ -31,7 +31,7 @@ LIE = Verdict(
     2,
     (4, 7),
 )
-RIGHT = replace(LIE, kind=VerdictKind.MATCH, reporter="rsu", claimed="the reset is complete")
+RIGHT = LIE._replace(kind=VerdictKind.MATCH, reporter="rsu", claimed="the reset is complete")
 STATED = Expectation(Outcome.FAILED, {"fpgasupdate": VerdictKind.FALSE_SUCCESS})
 
 
@@ -181,7 +181,7 @@ def test_a_history_file_of_its_own_is_named_as_one(tmp_path: Path) -> None:
 def test_what_was_captured_cannot_steer_the_terminal_or_forge_a_line(tmp_path: Path) -> None:
     evil = "\x1b[2J\x1b]0;t\x07\r\x9b1m\u202e\ud800x\nALL AS STATED: 9 as stated"
     card = Subject("card", evil, evil, evil, evil)
-    lie = replace(LIE, subject=card, reporter=evil, claimed=evil, truth=evil, how_read=evil)
+    lie = LIE._replace(subject=card, reporter=evil, claimed=evil, truth=evil, how_read=evil)
     told = scenario(
         evil,
         lie,
@@ -244,7 +244,7 @@ def test_a_long_summary_ends_with_its_headline(tmp_path: Path) -> None:
 
 
 def test_the_worst_of_many_is_always_shown(tmp_path: Path) -> None:
-    mild = replace(LIE, kind=VerdictKind.STALE, reporter="inventory")
+    mild = LIE._replace(kind=VerdictKind.STALE, reporter="inventory")
     stale = [
         scenario(f"test_stale_{n}", mild, as_stated=False, reasons=(f"{mild}; stated: MATCH",))
         for n in range(SHOWN + 5)
