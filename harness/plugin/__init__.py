@@ -170,7 +170,9 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     if report.when == "teardown":
         return None
     letters = {"NOT_APPLICABLE": "n", "BLOCKED": "B", "INFRA": "I", "REFUSED": "R"}
-    state = next((str(value) for name, value in report.user_properties if name == "run_state"), "")
+    # The report of a file that cannot be collected has no properties.
+    properties = getattr(report, "user_properties", ())
+    state = next((str(value) for name, value in properties if name == "run_state"), "")
     if state in letters:
         return state.lower().replace("_", " "), letters[state], state
     if state == "BUG":  # its traceback is shown with those of other failures
