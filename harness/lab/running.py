@@ -77,7 +77,7 @@ class RunningLab:
         if capability == "power":
             return entry.can_power
         if capability == "bench":
-            return entry.emulated is not None
+            return entry.emulated is not None and entry.emulated.recording is None
         raise ConfigurationError(
             f"There is no capability {capability!r} of a host.", hint=f"Known: {', '.join(CAPABILITIES)}."
         )
@@ -132,12 +132,17 @@ class RunningLab:
 
 
 def start_lab(
-    inventory: Inventory, lab_name: str | None = None, *, state_dir: Path | None = None
+    inventory: Inventory,
+    lab_name: str | None = None,
+    *,
+    state_dir: Path | None = None,
+    scale: float | None = None,
 ) -> RunningLab:
     """Start the emulated hosts of a lab in a process of their own, which ends with this one.
 
     :param lab_name: the inventory's default lab where it is None.
     :param state_dir: keeps the cards' flash from one start to the next; nothing is kept where it is None.
+    :param scale: lab seconds that pass in a real one, so that phases can be watched; None: no real time.
     :raises ConfigurationError: the inventory says what the emulator cannot do.
     :raises InfrastructureError: the process did not start.
     """
@@ -145,7 +150,7 @@ def start_lab(
     if not any(host.emulated for host in entry.hosts.values()):
         return RunningLab(entry)
     check_profiles_of(inventory, entry)
-    process = EmulatorProcess(specification(inventory, entry), state=state_dir)
+    process = EmulatorProcess(specification(inventory, entry) | {"scale": scale}, state=state_dir)
     return RunningLab(entry, process.doors, process)
 
 
