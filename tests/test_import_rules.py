@@ -28,7 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "leases": {"errors", "judgement.values", "inventory", "hosts"},
     "cards": {"errors", "hosts", "images", "judgement", "record", "leases", "inventory"},
     "registry": {"errors", "packages", "hosts", "judgement", "record", "inventory"},
-    "emulator": {"errors", "images", "judgement.values"},
+    "recordings": {"errors", "hosts", "images", "judgement", "record", "cards"},
+    "emulator": {"errors", "images", "judgement.values", "recordings.model", "recordings.kind"},
     "report": {"errors", "judgement", "record"},
 }
 #: Nothing else outside the emulator may know that there is one (design rule 1).

@@ -48,6 +48,10 @@ def up(
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Call it so; for a second one of the same lab.")
     ] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RECORDING", help="Replay a file of `hil record` instead."),
+    ] = None,
     inventory: InventoryOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
@@ -55,6 +59,9 @@ def up(
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_lab
 
+    if recording is not None:
+        _replay(recording, name or lab, inventory, output)
+        return
     loaded = load_inventory(inventory)
     chosen = background_lab(loaded, name or lab)
     chosen.up(loaded, lab)
@@ -90,6 +97,21 @@ def down(
         typer.echo(f"{chosen.name}: {'stopped' if ran else 'was not running'}")
 
 
+def _replay(recording: Path, name: str | None, inventory: Path | None, output: Form) -> None:
+    """Start a lab that replays ``recording``, kept beside the inventory, or here where there is none."""
+    from harness.errors import ConfigurationError
+    from harness.inventory.load import find_inventory
+    from harness.lab.replay import replay_lab
+
+    try:
+        base = (inventory or find_inventory()).parent
+    except ConfigurationError:
+        base = Path()
+    loaded, chosen = replay_lab(recording, base, name)
+    chosen.up(loaded)
+    _print([chosen], output)
+
+
 def _print(labs: list[BackgroundLab], output: Form) -> None:
     found = [_described(lab) for lab in labs]
     if output is Form.JSON:
@@ -102,14 +124,33 @@ def _print(labs: list[BackgroundLab], output: Form) -> None:
         typer.echo(f"{entry['name']}: {running}")
         for host in entry["hosts"]:
             typer.echo(f"  {host['name']:<12} {host['ssh']}")
+        if "inventory" in entry:
+            typer.echo(f"  replays a recording; its inventory is {entry['inventory']}")
+        for missed in entry.get("unrecorded", ()):
+            typer.echo(f"  not in the recording of {missed['host']}: {missed['what']} ({missed['times']}x)")
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _described(lab: BackgroundLab) -> dict[str, Any]:
+    from harness.lab.bench import Bench
+    from harness.lab.replay import INVENTORY_NAME
+
     pid = lab.pid()
     entry: dict[str, Any] = {"name": lab.name, "running": pid is not None, "pid": pid, "hosts": []}
     if pid is None:
         return entry
     doors = lab.doors()
+    if (lab.directory / INVENTORY_NAME).exists():
+        bench = Bench(doors.control)
+        entry |= {
+            "inventory": _shown(lab.directory / INVENTORY_NAME),
+            "unrecorded": [
+                {"host": host, **missed} for host, found in bench.unrecorded().items() for missed in found
+            ],
+        }
     return entry | {
         "lab": lab.lab_name(),
         "control": str(doors.control),

@@ -40,6 +40,7 @@ class Control:
             "moves-to": self._moves_to,
             "lab-time": clock.now,
             "oracle": self._oracle,
+            "unrecorded": self._unrecorded,
             "stop": stop,
         }
 
@@ -153,3 +154,6 @@ class Control:
             "powered": found.powered,
             "update_status": found.upload.status(),
         }
+
+    def _unrecorded(self) -> dict[str, list[dict[str, object]]]:
+        return {name: host.unrecorded() for name, host in self._hosts.items()}

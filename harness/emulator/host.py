@@ -122,6 +122,10 @@ class EmulatedHost:
         for tree in self.trees.values():
             tree.refresh()
 
+    def unrecorded(self) -> list[dict[str, object]]:
+        """Return what was asked for that is not known of this host: nothing, unless it is replayed."""
+        return []
+
     def check_readable(self) -> None:
         """:raises OSError: what is asked of a card cannot be read just now."""
         if "sysfs-unreadable" in self.conditions:

@@ -119,6 +119,8 @@ class LabProcess:
         }
 
     def _host(self, entry: dict[str, Any], payloads: PayloadTable | None) -> EmulatedHost:
+        if "recording" in entry:
+            return self._replayed(entry)
         host = EmulatedHost(entry["name"], self._clock, hostname=entry["hostname"])
         self._hosts[host.name] = host
         for card in entry["cards"]:
@@ -127,6 +129,15 @@ class LabProcess:
             store = CardStore(self._state / "cards" / host.name / spec.name) if self._state else None
             kept = store.load() if store else None
             host.add_card(spec, kept or CardState.from_json(card.get("state", {})), profile, store, payloads)
+        return host
+
+    def _replayed(self, entry: dict[str, Any]) -> EmulatedHost:
+        from harness.emulator.replay import ReplayHost  # most labs have none
+        from harness.recordings.model import Recording
+
+        recording = Recording.from_json(entry["recording"])
+        host = ReplayHost(entry["name"], self._clock, hostname=entry["hostname"], recording=recording)
+        self._hosts[host.name] = host
         return host
 
     def _host_key(self, name: str) -> paramiko.PKey:

@@ -100,4 +100,4 @@ class Messages:
         """A builtin could not write; dash does not say why."""
         if self._dash:
             return f"{self.prefix}{builtin}: {builtin}: I/O error\n"
-        return f"{self.prefix}{builtin}: write error: {os.strerror(error.errno or 0)}\n"
+        return f"{self.prefix}{builtin}: write error: {error.strerror or os.strerror(error.errno or 0)}\n"

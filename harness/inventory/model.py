@@ -221,9 +221,13 @@ class Tools(Entry):
 
 
 class EmulatedHost(Entry):
-    """A host that the emulated lab provides. ``power: false`` makes one that cannot be switched."""
+    """A host that the emulated lab provides. ``power: false`` makes one that cannot be switched.
+
+    ``recording``: a file of `hil record`; the host is then what was recorded, and nothing else.
+    """
 
     hostname: str = "controller-0"
+    recording: FilePath | None = None
     generation: Literal["D"] = "D"
     power: bool = True
 
@@ -281,7 +285,9 @@ class Host(Named):
     @property
     def can_power(self) -> bool:
         """Whether the harness can switch this host's power; without it a scenario is BLOCKED."""
-        return self.emulated.power if self.emulated else self.power is not None
+        if self.emulated:
+            return self.emulated.power and self.emulated.recording is None
+        return self.power is not None
 
     @field_validator("cards", mode="after")
     @classmethod
@@ -304,11 +310,15 @@ class Host(Named):
         if self.emulated and self.power:
             raise ValueError("an emulated host switches its own power; leave 'power' out")
         for name, card in self.cards.items():
-            if self.emulated and card.identity is None:
+            replayed = self.emulated is not None and self.emulated.recording is not None
+            if self.emulated and card.identity is None and not replayed:
                 message = f"the emulated card {name!r} needs an identity, such as 64:4c:36:00:00:01"
                 raise EntryError(message, "cards", name)
             if self.real and card.emulated:
                 message = f"the card {name!r} is emulated, but its host is real"
+                raise EntryError(message, "cards", name, "emulated")
+            if replayed and card.emulated:
+                message = f"the card {name!r} is as its host's recording has it"
                 raise EntryError(message, "cards", name, "emulated")
         return self
 

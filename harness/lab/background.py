@@ -23,7 +23,8 @@ from harness.lab.specification import specification
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
 
-_DIRECTORY = Path(".hil/labs")
+#: Where labs are kept, below the directory of their inventory.
+LABS = Path(".hil/labs")
 _END_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 
@@ -196,4 +197,6 @@ def background_labs(inventory: Inventory) -> list[BackgroundLab]:
 
 
 def _base(inventory: Inventory) -> Path:
-    return inventory.path.absolute().parent / _DIRECTORY
+    folder = inventory.path.absolute().parent
+    # A lab that replays a recording has its inventory with it.
+    return folder.parent if folder.parts[-3:-1] == LABS.parts else folder / LABS

@@ -86,6 +86,14 @@ class Bench:
             raise HarnessBug(f"The emulated lab answered {found!r} for a card's state.")
         return found
 
+    def unrecorded(self) -> dict[str, list[dict[str, Any]]]:
+        """Return, by replayed host, what was asked of it that its recording does not hold.
+
+        Each with ``what`` (``read PATH``, ``run COMMAND``) and how many ``times``, the first one first.
+        """
+        found: dict[str, list[dict[str, Any]]] = self._ask("unrecorded")
+        return found
+
     def stop(self) -> None:
         """End the lab; nothing where it is gone already."""
         with contextlib.suppress(InfrastructureError):  # it ends without an answer

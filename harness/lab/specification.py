@@ -20,7 +20,8 @@ def specification(inventory: Inventory, lab: Lab) -> dict[str, Any]:
 
     Recipes and the table of vendor payloads are looked for beside the inventory.
 
-    :raises ConfigurationError: a card's state refers to a recipe that there is not.
+    :raises ConfigurationError: a card's state refers to a recipe that there is not, or a recording cannot
+        be replayed.
     """
     base = inventory.path.parent
     payloads = base / PAYLOADS
@@ -35,6 +36,10 @@ def specification(inventory: Inventory, lab: Lab) -> dict[str, Any]:
 
 def _host(host: Host, base: Path) -> dict[str, Any]:
     assert host.emulated is not None
+    if host.emulated.recording is not None:
+        from harness.lab.replay import replayed_host
+
+        return replayed_host(host, host.emulated.recording)
     return {
         "name": host.name,
         "hostname": host.emulated.hostname,
