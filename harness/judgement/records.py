@@ -7,7 +7,7 @@ so that a stored history is judged to the same result as a live one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
@@ -210,11 +210,16 @@ _NESTED: dict[str, type[Subject] | type[Promise] | type[Evidence]] = {
 }
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def _encode(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Unknown):
         return {"unknown": value.reason}
     if isinstance(value, (Subject, Promise, Evidence)):
-        return {key: _encode(item) for key, item in asdict(value).items()}
+        return {name: _encode(getattr(value, name)) for name in value.__slots__}
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -238,7 +243,7 @@ def _decode(value: Any) -> Any:
 def to_json(record: Record) -> dict[str, Any]:
     """Return ``record`` as a JSON object; ``kind`` names its class."""
     return {"kind": record.kind} | {
-        f.name: _encode(value) for f in fields(record) if (value := getattr(record, f.name)) is not None
+        name: _encode(value) for name in _TYPES[type(record)] if (value := getattr(record, name)) is not None
     }
 
 

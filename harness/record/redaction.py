@@ -73,6 +73,11 @@ _HINTS: tuple[str, ...] = (
 )
 
 
+#: The same names and paths stand in record after record: so many that hold no secret are remembered.
+_SHORT = 256
+_REMEMBERED = 4096
+
+
 def _base64_cores(data: bytes) -> Iterator[str]:
     """Yield what base64 makes of ``data`` at each of the three alignments within a longer text.
 
@@ -115,6 +120,7 @@ class Redactor:
         self._lock = threading.Lock()
         self._forms: set[str] = set()
         self._known: re.Pattern[str] | None = None
+        self._clean: set[str] = set()
 
     def register(self, secret: str) -> None:
         """Mask ``secret`` from now on, in every form of :func:`forms`; an empty one is ignored."""
@@ -124,17 +130,24 @@ class Redactor:
             self._forms |= forms(secret)
             longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
             self._known = re.compile("|".join(map(_matching, longest_first)))
+            self._clean = set()
 
     def text(self, text: str) -> str:
         """Return ``text`` with every secret replaced by :data:`MASK`."""
-        known = self._known
-        if known is not None:
-            text = known.sub(MASK, text)
-        lowered = text.lower()
+        # Taken first: whatever is registered meanwhile, what goes in here is clean of all before it.
+        clean = self._clean
+        if text in clean:
+            return text
+        masked = text if self._known is None else self._known.sub(MASK, text)
+        lowered = masked.lower()
         if any(hint in lowered for hint in _HINTS):
             for pattern in _PATTERNS:
-                text = pattern.sub(_masked, text)
-        return text
+                masked = pattern.sub(_masked, masked)
+        if masked == text and len(text) <= _SHORT:
+            if len(clean) >= _REMEMBERED:
+                clean.clear()
+            clean.add(text)
+        return masked
 
     def json(self, value: Any) -> Any:
         """Return plain data (as :mod:`json` reads it) with every string in it masked, keys too.

@@ -251,6 +251,14 @@ def test_no_form_of_any_secret_survives(secret: str) -> None:
         assert form not in redactor.text(f"<{form}>"), name
 
 
+def test_a_text_that_was_clean_is_masked_once_its_secret_is_known() -> None:
+    redactor = Redactor()
+    said = f"the word is {CANARY}"
+    assert redactor.text(said) == said
+    redactor.register(CANARY)
+    assert CANARY not in redactor.text(said)
+
+
 def test_long_evidence_is_masked_in_linear_time() -> None:
     """Texts that make a careless pattern try every start and every end."""
     import time
