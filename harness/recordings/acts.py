@@ -105,7 +105,10 @@ class Watch:
         self._printed: list[tuple[float, str]] = []
         self._result: CommandResult | None = None
         self._ended = 0.0
-        self._after: list[tuple[float, str]] = []
+        #: What else the driver asked before the tool began, and after it had ended.
+        self.before: list[CommandResult] = []
+        self.after: list[CommandResult] = []
+        self._seen: list[tuple[float, str]] = []
 
     # -- while it happens -----------------------------------------------------------------------
 
@@ -133,9 +136,12 @@ class Watch:
         return self._result
 
     def seen(self, result: CommandResult) -> None:
-        """Note what the driver read once the tool had ended: it tells when the card was there again."""
-        if self._result is not None:
-            self._after.append((time.monotonic(), result.stdout))
+        """Note what the driver asked; once the tool has ended, that tells when the card is there again."""
+        if self._result is None:
+            self.before.append(result)
+        else:
+            self.after.append(result)
+            self._seen.append((time.monotonic(), result.stdout))
 
     def stop(self) -> None:
         """Stop looking."""
@@ -189,7 +195,10 @@ class Watch:
             return None
         ended = self._offset(self._ended)
         samples = self._merged()
-        settled = max(ended, samples[-1].at, self._back(identity) if not image else 0.0)
+        # Where the first look after the tool shows what stayed, the tool had waited for that itself.
+        steady = next((s.values for s in samples if s.until >= ended), {}) == samples[-1].values
+        back = self._back(identity) if not image else 0.0
+        settled = max(ended, back if steady else max(samples[-1].at, back))
         return Act(
             act="flash" if image else "reset",
             card=card,
@@ -224,12 +233,12 @@ class Watch:
 
     def _back(self, identity: str | None) -> float:
         """Return when the card was seen again after the tool: 0 where it was there at the first look."""
-        if identity is None or not self._after:
+        if identity is None or not self._seen:
             return 0.0
-        for number, (moment, text) in enumerate(self._after):
+        for number, (moment, text) in enumerate(self._seen):
             if identity in text.lower():
                 return self._offset(moment) if number else 0.0
-        return self._offset(self._after[-1][0])
+        return self._offset(self._seen[-1][0])
 
     def _pieces(self, result: CommandResult, image_path: str) -> list[Piece]:
         """Return what was printed, by whole lines, without the one that tells the process id."""

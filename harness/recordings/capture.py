@@ -15,6 +15,24 @@ from harness.recordings.model import Entry, Output, State
 from harness.recordings.reading import LARGEST_FILE, Found, list_below, read_files
 
 UPTIME = "/proc/uptime"
+#: Programs that say what the files say, or what time it is: a replayed host has them itself.
+FILE_PROGRAMS = frozenset(
+    {
+        "cat",
+        "date",
+        "df",
+        "find",
+        "grep",
+        "head",
+        "ls",
+        "pgrep",
+        "readlink",
+        "sha256sum",
+        "stat",
+        "test",
+        "true",
+    }
+)
 #: Of the host itself: what it is, and which boot this is.
 HOST_FILES = (
     UPTIME,

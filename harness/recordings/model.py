@@ -135,7 +135,7 @@ class Act:
     """One flash or reset of ``card``, from the start of its tool.
 
     ``argv``: the tool's command line, with :data:`IMAGE_WORD` for the image's path. ``image``: what was
-    flashed (``name``, ``size``, ``sha256``, and its ``kind``). ``watched``: name -> file.
+    flashed (``size``, ``sha256``, and its ``kind``). ``watched``: name -> file.
     ``ended``: when the tool ended. ``settled``: when the next state had come about.
     """
 

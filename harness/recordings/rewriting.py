@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -120,14 +120,10 @@ def rewritten(
 
 
 def _act(act: Act, change: Callable[[str], str], entry: Callable[[Entry], Entry]) -> Act:
-    image: Mapping[str, object] = act.image
-    if "name" in image:
-        image = {**image, "name": change(str(image["name"]))}
     return replace(
         act,
         card=change(act.card),
         argv=tuple(map(change, act.argv)),
-        image=image,
         watched={name: change(path) for name, path in act.watched.items()},
         samples=tuple(
             replace(sample, values={name: entry(value) for name, value in sample.values.items()})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cards.discovery import find_card
 from harness.cards.interlock import CardEntry
-from harness.cards.truth import UPDATE_FIELDS, read_truth
-from harness.hosts.protocol import Host
+from harness.cards.truth import read_truth
+from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.values import Unknown
 from harness.record.redaction import REDACTOR
 from harness.recordings.acts import INTERVAL, Tap, Watch
-from harness.recordings.capture import Capture
+from harness.recordings.capture import FILE_PROGRAMS, Capture
 from harness.recordings.kind import image_kind
-from harness.recordings.model import Act, RecordedCard, Recording, State, difference
+from harness.recordings.model import Act, Output, RecordedCard, Recording, State, difference
 from harness.recordings.rewriting import Redactor, with_pseudonyms, without_secrets
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
+
+
+#: What may be read of a card while an update runs, as :data:`harness.cards.truth.UPDATE_FIELDS` says.
+_UPDATE_FILES = ("status", "error", "remaining_size")
 
 
 class Session:
@@ -37,6 +43,7 @@ class Session:
     ) -> None:
         #: The host; drivers that perform recorded acts must be given this one.
         self.host = Tap(host)
+        self._untapped = host
         self._cards = {card.name: card for card in cards}
         self._sysfs = sysfs
         self._interval = interval
@@ -64,7 +71,7 @@ class Session:
 
         Return the act; None where the operation ran no tool, as when the interlock refused it.
         """
-        watch = Watch(self.host, self._watched(driver.address), interval=self._interval)
+        watch = Watch(self._untapped, self._watched(driver.address), interval=self._interval)
         self.host.watch = watch
         try:
             operation()
@@ -73,12 +80,15 @@ class Session:
             watch.stop()
         about: Mapping[str, Any] = {}
         if image is not None:
-            about = {"size": len(image), "kind": image_kind(image)}
+            sha256 = hashlib.sha256(image).hexdigest()
+            about = {"size": len(image), "sha256": sha256, "kind": image_kind(image)}
         act = watch.act(card, driver.identity, self.host.image_path if image is not None else "", about)
         if act is not None:
             self._acts.append(act)
             addresses = {name: self._address(entry) for name, entry in self._cards.items()}
-            self._states.append(self._capture.state(f"after the {act.act}", addresses))
+            after = self._capture.state(f"after the {act.act}", addresses)
+            self._states[-1] = _with(self._states[-1], watch.before)
+            self._states.append(_with(after, watch.after))
         return act
 
     def recording(self, *, pseudonyms: bool = False, redactor: Redactor = REDACTOR) -> Recording:
@@ -122,10 +132,20 @@ class Session:
 
     def _watched(self, address: str) -> dict[str, str]:
         """Return what may be looked at while an update runs, and what tells that the card is there."""
-        truth = read_truth(self.host, address, sysfs=self._sysfs, fields=UPDATE_FIELDS)
-        files = {
-            name.removeprefix("update_"): source
-            for name, source in truth.sources.items()
-            if name in UPDATE_FIELDS and "*" not in source
-        }
-        return {"device": posixpath.join(self._sysfs, "bus/pci/devices", address, "uevent"), **files}
+        files = {"device": posixpath.join(self._sysfs, "bus/pci/devices", address, "device")}
+        truth = read_truth(self.host, address, sysfs=self._sysfs, fields={"update_status"})
+        status = truth.sources.get("update_status", "*")
+        if "*" in status:
+            return files
+        folder = posixpath.dirname(status)
+        return files | {name: posixpath.join(folder, name) for name in _UPDATE_FILES}
+
+
+def _with(state: State, asked: Sequence[CommandResult]) -> State:
+    """Return ``state`` with what else the driver asked of the host's tools in it."""
+    more = {
+        shlex.join(result.argv): Output(result.exit_code, result.stdout, result.stderr)
+        for result in asked
+        if posixpath.basename(result.argv[0]) not in FILE_PROGRAMS
+    }
+    return replace(state, commands=more | dict(state.commands))
