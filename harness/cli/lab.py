@@ -1,16 +1,19 @@
-"""`hil lab`: keep an emulated lab running in the background, see it, stop it."""
+"""`hil lab`: keep an emulated lab running in the background, see it, stop it, show its cards to programs."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
+    from harness.inventory.model import Lab
     from harness.lab.background import BackgroundLab
     from harness.lab.emulator import Doors
 
@@ -95,6 +98,85 @@ def down(
     for chosen in background_labs(loaded) if everything else [background_lab(loaded, lab)]:
         ran = chosen.down(forget=forget)
         typer.echo(f"{chosen.name}: {'stopped' if ran else 'was not running'}")
+
+
+class MountCommand(TyperCommand):
+    """Leaves what follows ``--`` alone: it is another program's command line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what stands before the first ``--``."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta["command"] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
+
+
+@app.command(
+    cls=MountCommand,
+    epilog="Examples:  hil lab mount     hil lab mount subcloud1 -- lspci -nn -d 8086:0b30     "
+    "hil lab mount --network host bench1 -- ./flash.sh",
+)
+def mount(
+    context: typer.Context,
+    host: Annotated[
+        str | None,
+        typer.Argument(metavar="HOST", help="Default: the lab's first emulated host with a card."),
+    ] = None,
+    lab: Annotated[str | None, typer.Option("--lab", help="The lab; default: the inventory's.")] = None,
+    inventory: InventoryOption = None,
+    face: Annotated[
+        Literal["fuse", "umockdev"],
+        typer.Option(help="fuse: everything works; umockdev: cards are found, and nothing can be flashed."),
+    ] = "fuse",
+    network: Annotated[
+        Literal["private", "host"],
+        typer.Option(help="private: udev events are heard, the network is not reached; host: the reverse."),
+    ] = "private",
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Lab seconds that pass in a real one, in a lab for this command only; default: "
+            "an update takes no time.",
+        ),
+    ] = None,
+) -> None:
+    """Run COMMAND (a shell) where the emulated host's /sys, /dev and /run stand in place of this machine's.
+
+    Programs that know nothing of all this find, flash and reset its cards. Exits as COMMAND does.
+    """
+    from harness.cli.opening import running_lab
+    from harness.inventory.load import load_inventory
+    from harness.lab.mount import run_mounted
+
+    loaded = load_inventory(inventory)
+    entry = loaded.lab(lab)
+    name = _emulated_host(entry, host)
+    command = context.meta["command"] or [os.environ.get("SHELL") or "/bin/sh"]
+    with running_lab(loaded, entry, scale) as running:
+        code = run_mounted(running.doors, name, command, face=face, private_network=network == "private")
+    raise typer.Exit(code)
+
+
+def _emulated_host(entry: Lab, name: str | None) -> str:
+    """Return the emulated host ``name``, by default the first that has a card.
+
+    :raises ConfigurationError: there is no such one.
+    """
+    from harness.errors import ConfigurationError
+
+    if name is not None:
+        if not entry.host(name).emulated:
+            raise ConfigurationError(f"The host {name} is not emulated; its cards are seen on itself.")
+        return name
+    found = next((host.name for host in entry.hosts.values() if host.emulated and host.cards), None)
+    if found is None:
+        raise ConfigurationError(f"The lab {entry.name!r} has no emulated host with a card.")
+    typer.echo(f"(the cards of {found})", err=True)
+    return found
 
 
 def _replay(recording: Path, name: str | None, inventory: Path | None, output: Form) -> None:

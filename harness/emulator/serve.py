@@ -24,12 +24,14 @@ import paramiko
 from harness.emulator.card import CardProfile, CardSpec, CardState, CardStore
 from harness.emulator.clock import LabClock
 from harness.emulator.control import Control
+from harness.emulator.faces.door import Door
 from harness.emulator.host import EmulatedHost
 from harness.emulator.ssh_server import LOOPBACK, USER, Listener, SshFace, new_key
 from harness.errors import HarnessError
 from harness.images.payload import PayloadTable, load_payload_table
 
 CONTROL_NAME = "control"
+FACES_NAME = "faces"
 KEY_NAME = "client_key"
 KNOWN_HOSTS_NAME = "known_hosts"
 
@@ -110,9 +112,12 @@ class LabProcess:
         known_hosts_file.write_text("".join(known_hosts))
         control = self._runtime / CONTROL_NAME
         Control(self._hosts, self._clock, lambda: _leave(self._runtime, 0)).serve(control)
+        faces = self._runtime / FACES_NAME
+        Door(self._hosts).serve(faces)
         return {
             "pid": os.getpid(),
             "control": str(control),
+            "faces": str(faces),
             "key_file": str(key_file),
             "known_hosts": str(known_hosts_file),
             "hosts": found,

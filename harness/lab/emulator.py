@@ -36,6 +36,7 @@ class Doors:
 
     pid: int
     control: Path
+    faces: Path
     key_file: Path
     known_hosts: Path
     hosts: Mapping[str, Door]
@@ -46,6 +47,7 @@ class Doors:
         return cls(
             pid=int(values["pid"]),
             control=Path(values["control"]),
+            faces=Path(values["faces"]),
             key_file=Path(values["key_file"]),
             known_hosts=Path(values["known_hosts"]),
             hosts={name: Door(**door) for name, door in values["hosts"].items()},
@@ -56,6 +58,7 @@ class Doors:
         return {
             "pid": self.pid,
             "control": str(self.control),
+            "faces": str(self.faces),
             "key_file": str(self.key_file),
             "known_hosts": str(self.known_hosts),
             "hosts": {name: asdict(door) for name, door in self.hosts.items()},

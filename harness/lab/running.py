@@ -46,6 +46,11 @@ class RunningLab:
         """The process id of the emulated part; None where nothing is emulated."""
         return self._doors.pid if self._doors else None
 
+    @property
+    def doors(self) -> Doors:
+        """Where the emulated part is reached. :raises ConfigurationError: nothing of it is running."""
+        return self._started()
+
     def access(self, host: str) -> Access | None:
         """Return how ``host`` is reached over SSH; None for the local machine.
 
