@@ -28,11 +28,13 @@ def image_of(name: str, inventory: Inventory) -> Image:
 
     :raises ConfigurationError: there is neither.
     """
+    from harness.lab.background import project_of
     from harness.plugin.images import ImageShelf
 
-    shelf = ImageShelf.of(inventory.path.parent)
+    project = project_of(inventory)
     if Path(name).is_file():
-        return shelf.file(Path(name))
+        return ImageShelf.of(project, recipes=False).file(Path(name))
+    shelf = ImageShelf.of(project)
     try:
         return shelf[name]
     except ConfigurationError as error:

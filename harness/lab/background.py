@@ -196,7 +196,11 @@ def background_labs(inventory: Inventory) -> list[BackgroundLab]:
     return [BackgroundLab(path) for path in sorted(base.iterdir()) if path.is_dir()] if base.is_dir() else []
 
 
-def _base(inventory: Inventory) -> Path:
+def project_of(inventory: Inventory) -> Path:
+    """Return the directory of ``inventory``; where a lab has its inventory with it, the one of its labs."""
     folder = inventory.path.absolute().parent
-    # A lab that replays a recording has its inventory with it.
-    return folder.parent if folder.parts[-3:-1] == LABS.parts else folder / LABS
+    return folder.parents[2] if folder.parts[-3:-1] == LABS.parts else folder
+
+
+def _base(inventory: Inventory) -> Path:
+    return project_of(inventory) / LABS

@@ -34,9 +34,10 @@ class ImageShelf:
         self._built: dict[str, Image] = {}
 
     @classmethod
-    def of(cls, project: Path) -> ImageShelf:
+    def of(cls, project: Path, *, recipes: bool = True) -> ImageShelf:
         """Return the shelf of ``fixtures/images.yaml`` in the folder ``project``.
 
+        :param recipes: False: files alone are wanted, so that there need be no recipes.
         :raises ConfigurationError: the file is missing or wrong.
         """
         from harness.images.payload import load_payload_table
@@ -46,7 +47,7 @@ class ImageShelf:
         tabled = project / "fixtures" / "vectors" / "payloads.yaml"
         try:
             return cls(
-                load_recipes(path.read_text(encoding="utf-8")),
+                load_recipes(path.read_text(encoding="utf-8")) if recipes else {},
                 load_payload_table(tabled.read_text(encoding="utf-8")) if tabled.exists() else None,
             )
         except OSError as error:

@@ -86,9 +86,10 @@ class HilSession:
     @cached_property
     def images(self) -> ImageShelf:
         """The images that scenarios flash, by name."""
+        from harness.lab.background import project_of
         from harness.plugin.images import ImageShelf
 
-        return ImageShelf.of(self.inventory.path.parent)
+        return ImageShelf.of(project_of(self.inventory))
 
     @property
     def history(self) -> RunHistory:
