@@ -1,0 +1,128 @@
+"""A registry with its token service and certificate authority, put together as a lab has them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from harness.registry.configuration import RegistrySettings
+from harness.registry.process import ProcessRegistry
+from harness.registry.service import How, Restart
+from harness.registry.tls import LabAuthority, pem
+from harness.registry.token_service import Account, TokenService
+from harness.registry.tokens import Algorithm, KeyGeneration, KeyRing
+from harness.registry.wire import Endpoint, Minted
+
+Service = Literal["registry", "tokens"]
+
+#: Who may do everything, as StarlingX's sysinv may; the password is of this lab only.
+ACCOUNT = "sysinv"
+
+
+class RegistryLab:
+    """A certificate authority, a token service and a registry that trusts it, on loopback.
+
+    :param folder: where everything is kept; a temporary one that goes with it where none is given.
+    :param settings: of the registry; certificate and tokens are filled in.
+    :param program: the registry's program.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        settings: RegistrySettings | None = None,
+        *,
+        accounts: Mapping[str, Account] | None = None,
+        algorithm: Algorithm = "ES256",
+        tls: bool = True,
+        program: Path | None = None,
+    ) -> None:
+        self._temporary = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
+        self.authority = LabAuthority(self.folder / "tls")
+        self.keys = KeyRing(self.folder / "keys", algorithm)
+        identity = self.authority.issue("registry") if tls else None
+        settings = settings or RegistrySettings()
+        self.tokens = TokenService(
+            self.keys,
+            accounts or {ACCOUNT: Account("lab-only")},
+            tls=self.authority.issue("token") if tls else None,
+            address=settings.address,
+        )
+        self._settings = replace(settings, tls=identity)
+        self.registry = ProcessRegistry(self.folder / "registry", self._settings, program=program)
+
+    def __enter__(self) -> RegistryLab:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the token service, then the registry.
+
+        :raises InfrastructureError: one of them does not start.
+        """
+        self.tokens.start()
+        self.registry.settings = replace(self._settings, tokens=self.tokens.trust())
+        self.registry.start()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the registry answers."""
+        return self.registry.endpoint
+
+    @property
+    def insider(self) -> Minted:
+        """Gets into the registry with the key that it trusts now, whatever the token service does."""
+        return Minted(
+            lambda service, scope: self.tokens.mint(ACCOUNT, scope.split(), generation=self.trusted)
+        )
+
+    @property
+    def trusted(self) -> KeyGeneration:
+        """The newest generation of keys that the registry read when it started."""
+        read = self.registry.bundle_read
+        known = [each for each in self.keys.generations if pem(each.certificate) in read]
+        return known[-1] if known else self.keys.installed
+
+    def rotate(
+        self,
+        order: Sequence[Service] = ("registry", "tokens"),
+        *,
+        how: How = "TERM",
+        held: str = "",
+    ) -> Restart | None:
+        """Put a new token key and a new certificate in place and restart services in this order.
+
+        One that is not in ``order`` goes on with what it has. The second field report's order is
+        registry first: until the token service follows, fresh tokens are still signed with the old key.
+
+        :returns: the registry's restart; None where it was not restarted.
+        """
+        self.keys.rotate()
+        if self._settings.tls is not None:
+            self.authority.issue("registry")
+        done = None
+        for service in order:
+            if service == "registry":
+                done = self.registry.restart(how, held=held)
+            else:
+                self.tokens.restart()
+        return done
+
+    def close(self) -> None:
+        """End everything; may be called twice."""
+        self.registry.close()
+        self.tokens.close()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)

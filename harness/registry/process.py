@@ -1,0 +1,391 @@
+"""A registry as a plain process in a folder of its own; it ends with us."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.errors import ConfigurationError, DeadlineError, HarnessBug, InfrastructureError
+from harness.packages import provide
+from harness.registry.children import spawn
+from harness.registry.configuration import RegistrySettings, configuration_text, socket_address
+from harness.registry.logs import LogEntry
+from harness.registry.ports import free_port, listens, prove_free
+from harness.registry.program_log import ProgramLog
+from harness.registry.service import Around, Collection, How, Instance, Restart
+from harness.registry.wire import Endpoint, Wire
+
+PACKAGE = PROGRAM = "docker-registry"
+_SIGNALS = {"TERM": signal.SIGTERM, "KILL": signal.SIGKILL}
+#: How often a port that was chosen free and then taken by somebody else is chosen anew.
+_PORT_TRIES = 5
+_LISTENS = "listening on "
+
+
+def find_registry(*, install: bool = True) -> Path:
+    """Return Debian's registry; see :func:`harness.packages.provide`.
+
+    :raises BlockedError: it is not here and cannot be got.
+    """
+    return provide(PROGRAM, PACKAGE, install=install)
+
+
+class ProcessRegistry:
+    """Debian's docker-registry as a child of this process, on loopback unless its settings say otherwise.
+
+    :param folder: where its configuration, log and store are; a temporary one that goes with it where
+        none is given.
+    :param program: the registry's program; :func:`find_registry` by default.
+    :param name: what it is called in messages.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        settings: RegistrySettings | None = None,
+        *,
+        program: Path | None = None,
+        name: str = "registry",
+    ) -> None:
+        #: Takes effect at the next start.
+        self.settings = settings or RegistrySettings()
+        #: The certificates of token keys that the last start has read; a registry reads them only then.
+        self.bundle_read = b""
+        self._name = name
+        self._program = program or find_registry()
+        self._temporary = folder is None
+        self._folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._secret = secrets.token_hex(32)
+        self._port = self._debug_port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._instance: Instance | None = None
+        self._started = 0
+        self._paused = False
+        self._restarts: list[Restart] = []
+        self._log = ProgramLog(self._folder / "registry.log")
+        # A fault comes from a proxy's thread while the scenario's own looks on.
+        self._control = threading.RLock()
+
+    def __enter__(self) -> ProcessRegistry:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages and reports."""
+        return self._name
+
+    @property
+    def port(self) -> int:
+        """Its port, chosen at the first start where the settings leave it open, and kept from then on."""
+        if not self._port:
+            self._port = self.settings.port or free_port(self.settings.address)
+        return self._port
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it answers."""
+        scheme = "https" if self.settings.tls else "http"
+        authority = self.settings.tls.authority if self.settings.tls else None
+        return Endpoint(f"{scheme}://{socket_address(self.settings.address, self.port)}", authority)
+
+    @property
+    def storage(self) -> str:
+        """The folder of its store."""
+        return str(self.settings.storage or self._folder / "store")
+
+    @property
+    def instance(self) -> Instance | None:
+        """The process that runs now; None where none does, or it has ended by itself."""
+        alive = self._process is not None and self._process.poll() is None
+        return self._instance if alive else None
+
+    @property
+    def restarts(self) -> tuple[Restart, ...]:
+        """Every restart so far, in order."""
+        return tuple(self._restarts)
+
+    # -- start and end ------------------------------------------------------------------------------
+
+    def start(self, *, deadline: float = 20.0, read_only: bool = False) -> Instance:
+        """Start it and return when it answers.
+
+        :raises InfrastructureError: its port is taken, or it ends at once; the message has what it said.
+        :raises DeadlineError: it does not answer in time.
+        """
+        with self._control:
+            if self.instance is not None:
+                raise ConfigurationError(f"The {self._name} runs already (process {self.instance.pid}).")
+            self._reap()
+            chosen = not self.settings.port and not self._started
+            for attempt in range(_PORT_TRIES if chosen else 1):
+                try:
+                    return self._start(deadline, read_only)
+                except InfrastructureError as error:
+                    self.kill()
+                    if (
+                        attempt == _PORT_TRIES - 1
+                        or not chosen
+                        or "address already in use" not in error.message
+                    ):
+                        raise
+                    self._port = self._debug_port = 0
+            raise HarnessBug("a loop that returns or raises did neither")
+
+    def _start(self, deadline: float, read_only: bool) -> Instance:
+        prove_free(self.settings.address, self.port)
+        self.bundle_read = self.settings.tokens.bundle.read_bytes() if self.settings.tokens else b""
+        configuration = self._configured(read_only)
+        Path(self.storage).mkdir(parents=True, exist_ok=True)
+        mark = self._log.size
+        self._process = spawn(
+            [self._program, "serve", configuration],
+            environ=_environment(),
+            folder=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._log.follow(self._process)
+        self._started += 1
+        self._instance = Instance(self._process.pid, self._started, time.time(), read_only)
+        self._wait_ready(mark, deadline)
+        return self._instance
+
+    def _configured(self, read_only: bool) -> Path:
+        """Write the configuration and return its file."""
+        self._debug_port = self._debug_port or free_port(self.settings.address)
+        path = self._folder / ("readonly_config.yml" if read_only else "config.yml")
+        text = configuration_text(
+            self.settings,
+            port=self.port,
+            debug_port=self._debug_port,
+            storage=Path(self.storage),
+            secret=self._secret,
+            read_only=read_only,
+        )
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def wait_ready(self, *, deadline: float = 20.0) -> None:
+        """Return when it answers, and the port is its own. :raises DeadlineError: it does not."""
+        if self.instance is None:
+            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+        self._answers(deadline)
+
+    def _wait_ready(self, mark: int, deadline: float) -> None:
+        began = time.monotonic()
+        said = self._log.wait_for(lambda entry: entry.message.startswith(_LISTENS), mark, deadline)
+        if said is None:
+            if self._process is not None and self._process.poll() is not None:
+                raise InfrastructureError(f"The {self._name} ended at once: {self._log.last(mark)}")
+            raise DeadlineError(
+                f"Waited {deadline:g} s for the {self._name} to listen; it last said: {self._log.last(mark)}"
+            )
+        self._answers(max(0.1, deadline - (time.monotonic() - began)))
+
+    def _answers(self, deadline: float) -> None:
+        """Ask it once: a socket that listens takes connections before anybody accepts them."""
+        if self._process is None or not listens(self._process.pid, self.port):
+            raise InfrastructureError(
+                f"The port {self.port} is not that of the {self._name} that was started; "
+                "what is read there would be of another one."
+            )
+        with Wire(self.endpoint) as wire, wire.get("/v2/", deadline=deadline) as answer:
+            if answer.status not in (200, 401):
+                raise InfrastructureError(f"The {self._name} answers /v2/ with {answer.status}.")
+
+    def stop(self, *, deadline: float = 10.0) -> None:
+        """End it with a TERM, a paused one as well. :raises DeadlineError: it does not end in time."""
+        with self._control:
+            if self.instance is None:
+                self._reap()
+                return
+            self._send(signal.SIGTERM)
+            self.resume()
+            self._wait_ended(deadline)
+
+    def kill(self) -> None:
+        """End it with a KILL and return when it has ended."""
+        with self._control:
+            if self.instance is not None:
+                self._send(signal.SIGKILL)
+                self._wait_ended(10.0)
+            self._reap()
+
+    def _wait_ended(self, deadline: float) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise DeadlineError(
+                f"Waited {deadline:g} s for the {self._name} (process {self._process.pid}) to end."
+            ) from None
+        self._reap()
+
+    def _reap(self) -> None:
+        """Take leave of a process that has ended: its log is complete when this returns."""
+        if self._process is not None and self._process.poll() is not None:
+            self._log.finish()
+            self._process = self._instance = None
+            self._paused = False
+
+    def restart(
+        self,
+        how: How = "TERM",
+        *,
+        held: str = "",
+        between: Callable[[], None] | None = None,
+        deadline: float = 20.0,
+    ) -> Restart:
+        """End it, call ``between``, start it and return when it answers.
+
+        :raises InfrastructureError: it did not run.
+        """
+        return self._restart(how, held, between, deadline, read_only=None)
+
+    def _restart(
+        self,
+        how: How,
+        held: str,
+        between: Callable[[], None] | None,
+        deadline: float,
+        *,
+        read_only: bool | None,
+    ) -> Restart:
+        with self._control:
+            before = self.instance
+            if before is None:
+                raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+            began = time.monotonic()
+            if how == "KILL":
+                self.kill()
+            else:
+                self.stop(deadline=deadline)
+            if between is not None:
+                between()
+            after = self.start(
+                deadline=deadline, read_only=before.read_only if read_only is None else read_only
+            )
+            done = Restart(before, after, how, held, time.monotonic() - began)
+            self._restarts.append(done)
+            return done
+
+    def read_only(self, on: bool, *, deadline: float = 20.0) -> Restart:
+        """Restart it so that every write is answered with 405, or writes are taken again."""
+        return self._restart("TERM", "", None, deadline, read_only=on)
+
+    # -- disturbances -------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Stop its process where it stands and return when it does. Should we end, it ends as well."""
+        with self._control:
+            if self.instance is None:
+                raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+            self._send(signal.SIGSTOP)
+            self._paused = True
+            os.waitid(os.P_PID, self.instance.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        with self._control:
+            if self._paused:
+                self._paused = False
+                self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def garbage_collect(
+        self,
+        *,
+        around: Around = "read-only",
+        delete_untagged: bool = False,
+        dry_run: bool = False,
+        deadline: float = 120.0,
+    ) -> Collection:
+        """Run the registry's own garbage collection on its store; a second process does it."""
+        with self._control:
+            restarts = [self.read_only(True)] if around == "read-only" else []
+            began = time.monotonic()
+            try:
+                code, text = self._collected(delete_untagged, dry_run, deadline)
+                seconds = time.monotonic() - began
+            finally:
+                if around == "read-only":
+                    restarts.append(self.read_only(False))
+            if around == "restart":
+                restarts.append(self.restart())
+            return Collection(code, text, seconds, tuple(restarts))
+
+    def _collected(self, delete_untagged: bool, dry_run: bool, deadline: float) -> tuple[int, str]:
+        options = [*(["--delete-untagged"] if delete_untagged else []), *(["--dry-run"] if dry_run else [])]
+        process = spawn(
+            [self._program, "garbage-collect", *options, self._configured(False)],
+            environ=_environment(),
+            folder=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            said, _ = process.communicate(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            last = said.decode(errors="replace").rstrip().rpartition("\n")[2]
+            raise DeadlineError(
+                f"Waited {deadline:g} s for the garbage collection to end; it last said: {last}"
+            ) from None
+        return process.returncode, said.decode(errors="replace")
+
+    # -- what it says -------------------------------------------------------------------------------
+
+    def log_mark(self) -> str:
+        """Return where its log ends now."""
+        return str(self._log.size)
+
+    def logs(self, since: str = "") -> list[LogEntry]:
+        """Return what it has logged since a mark; all of it, over all restarts, without one."""
+        return self._log.entries(int(since or 0))
+
+    def wait_for_log(
+        self, wanted: Callable[[LogEntry], bool], *, since: str = "", deadline: float = 10.0
+    ) -> LogEntry:
+        """Return the first entry since a mark that is ``wanted``. :raises DeadlineError: none comes."""
+        found = self._log.wait_for(wanted, int(since or 0), deadline)
+        if found is None:
+            raise DeadlineError(
+                f"Waited {deadline:g} s for a line in the log of the {self._name}; the last is: "
+                f"{self._log.last()}"
+            )
+        return found
+
+    def metrics(self, *, deadline: float = 10.0) -> str:
+        """Return its counters in Prometheus' text form."""
+        debug = Endpoint(f"http://{socket_address(self.settings.address, self._debug_port)}")
+        with Wire(debug) as wire, wire.get("/metrics", deadline=deadline) as answer:
+            return answer.read(1 << 22).decode(errors="replace")
+
+    def close(self) -> None:
+        """End it. Its folder goes with it where it is a temporary one; may be called twice."""
+        self.kill()
+        self._log.close()
+        if self._temporary:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what would override the configuration (REGISTRY_...)."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("REGISTRY_")}

@@ -1,0 +1,98 @@
+"""What a program that we started says: kept in a file, and its lines can be waited for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from harness.registry.logs import LogEntry, parse_line, parse_log
+
+_CHUNK = 1 << 16
+
+
+class ProgramLog:
+    """The log of one program over all its restarts, appended to the file ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+        #: Bytes so far.
+        self.size = self._file.tell()
+        self._changed = threading.Condition()
+        self._ended = True
+        self._follower: threading.Thread | None = None
+
+    def follow(self, process: subprocess.Popen[bytes]) -> None:
+        """Take what ``process`` writes to its standard output from now on."""
+        self._ended = False
+        self._follower = threading.Thread(
+            target=self._take, args=(process,), name=f"log of {process.pid}", daemon=True
+        )
+        self._follower.start()
+
+    def _take(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            while data := os.read(process.stdout.fileno(), _CHUNK):
+                with suppress(OSError):  # a full disk is a fault that the log must not turn into another
+                    self._file.write(data)
+                with self._changed:
+                    self.size = self._file.tell()
+                    self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Return when what an ended process has said is all here."""
+        if self._follower is not None:
+            self._follower.join(5.0)
+            self._follower = None
+
+    def wait_for(self, wanted: Callable[[LogEntry], bool], since: int, deadline: float) -> LogEntry | None:
+        """Return the first entry from ``since`` on that is ``wanted``; None at the deadline or the end."""
+        end = time.monotonic() + deadline
+        at = since
+        while True:
+            with self._changed:
+                size, ended = self.size, self._ended
+            for line in self._lines(at, size):
+                # The last one is only whole with its newline.
+                if ended or line.endswith(b"\n"):
+                    at += len(line)
+                    entry = parse_line(line.decode(errors="replace"))
+                    if wanted(entry):
+                        return entry
+            if not self._grows(size, ended, end - time.monotonic()):
+                return None
+
+    def _grows(self, size: int, ended: bool, seconds: float) -> bool:
+        """Wait until there is more than was seen, or the program ends."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self.size != size or self._ended != ended, 0.0 if ended else max(0.0, seconds)
+            )
+
+    def entries(self, since: int) -> list[LogEntry]:
+        """Return what was said from the byte ``since`` on."""
+        return list(parse_log(line.decode(errors="replace") for line in self._lines(since, self.size)))
+
+    def last(self, since: int = 0) -> str:
+        """Return the last line, shortened; for a message."""
+        entries = self.entries(max(since, self.size - 4096))
+        return entries[-1].raw[-500:] if entries else "nothing"
+
+    def _lines(self, since: int, until: int) -> list[bytes]:
+        with self._path.open("rb") as opened:
+            opened.seek(since)
+            return opened.read(max(0, until - since)).splitlines(keepends=True)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.finish()
+        self._file.close()
