@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+#: For tests that run pytest itself.
+pytest_plugins = ("pytester",)
+
 #: Seconds that what is ending at the end of a session may take to be gone.
 GRACE = 5.0
 

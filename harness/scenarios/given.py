@@ -11,6 +11,8 @@ from harness.errors import ConfigurationError
 
 #: Written in a plan for a section whose root entry hash is not programmed.
 NOT_PROGRAMMED = "none"
+#: Each section of a card has so many cancellation bits (n3000.md).
+_CSK_IDS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Given:
 
         :param data: ``{"root": "A" | "none" | hex, "cancelled": [0], "flash_count": 1500}``.
         :param roots: name of a root key -> its root entry hash in hex.
-        :raises ConfigurationError: an unknown key or root name.
+        :raises ConfigurationError: an unknown key or root name, or a value of another kind.
         """
         unknown = data.keys() - {"root", "cancelled", "flash_count"}
         if unknown:
@@ -44,8 +46,8 @@ class Given:
         cancelled = data.get("cancelled", [] if root is not None else None)
         return cls(
             sr_root=None if root is None else _root_hash(str(root), roots),
-            sr_cancelled=None if cancelled is None else frozenset(int(id_) for id_ in cancelled),
-            flash_count=data.get("flash_count"),
+            sr_cancelled=None if cancelled is None else _csk_ids(cancelled),
+            flash_count=_count(data.get("flash_count")),
         )
 
     def unmet_by(self, sr_root: object, sr_cancelled: object, flash_count: object) -> list[str]:
@@ -75,6 +77,25 @@ def _root_hash(name: str, roots: Mapping[str, str]) -> str:
     raise ConfigurationError(
         f"Unknown root key {name!r}.",
         hint=f"Use one of {', '.join(sorted(roots))}, {NOT_PROGRAMMED!r}, or a root entry hash in hex.",
+    )
+
+
+def _csk_ids(ids: Any) -> frozenset[int]:
+    listed = isinstance(ids, (list, tuple, set, frozenset))
+    if not listed or not all(type(number) is int and 0 <= number < _CSK_IDS for number in ids):
+        raise ConfigurationError(
+            f"cancelled is {ids!r}, and no list of CSK ids.",
+            hint=f"It takes whole numbers from 0 to {_CSK_IDS - 1}, such as [0, 5].",
+        )
+    return frozenset(ids)
+
+
+def _count(count: object) -> int | None:
+    if count is None or (type(count) is int and count >= 0):
+        return count
+    raise ConfigurationError(
+        f"flash_count is {count!r}, and no whole number.",
+        hint="It is the number of updates that the card has behind it at least.",
     )
 
 
