@@ -151,7 +151,13 @@ class Progress:
         head = f"{self._done + 1}/{self._total}, {left} left{wrong}, {seconds // 60}:{seconds % 60:02}"
         file = nodeid.split("::", 1)[0].rsplit("/", 1)[-1]
         text = "  ".join(filter(None, (head, f"{file}::{title}", self._doing)))
-        return text[: shutil.get_terminal_size().columns - 1]
+        return text[: self._columns() - 1]
+
+    def _columns(self) -> int:
+        try:  # of where it goes; standard output is pytest's while a test runs
+            return os.get_terminal_size(self._out.fileno()).columns or 80
+        except (OSError, ValueError):
+            return shutil.get_terminal_size().columns
 
 
 def _word(report: pytest.TestReport) -> str:
