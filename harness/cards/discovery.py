@@ -52,7 +52,9 @@ def parse_lspci(text: str) -> list[PciFunction]:
         match = _LSPCI.match(line.strip())
         if match is None:
             continue
-        address = match["address"] if match["address"].count(":") == 2 else f"0000:{match['address']}"
+        address = values.pci_address(match["address"])
+        if isinstance(address, Unknown):
+            continue
         # All ones in the configuration space: nothing answers behind the address any more.
         answers = match["rev"] != "ff"
         found.append(PciFunction(address, int(match["vendor"], 16), int(match["device"], 16), answers))

@@ -31,13 +31,23 @@ def new_lines(before: str, after: str) -> list[str]:
     (it wrapped altogether, or the host booted) all of ``after`` is new.
     """
     old, new = before.splitlines(), after.splitlines()
-    if not new:
-        return []
-    for index, line in enumerate(old):
-        kept = len(old) - index
-        if line == new[0] and old[index:] == new[:kept]:
-            return new[kept:]
-    return new
+    # Knuth, Morris and Pratt: the longest end of the old log that the new one begins with, in linear time.
+    fallback = [0] * len(new)
+    kept = 0
+    for index in range(1, len(new)):
+        kept = _matched(new, fallback, kept, new[index])
+        fallback[index] = kept
+    kept = 0
+    for line in old[-len(new) :] if new else ():
+        kept = _matched(new, fallback, kept, line)
+    return new[kept:]
+
+
+def _matched(new: list[str], fallback: list[int], kept: int, line: str) -> int:
+    """Return how many lines of ``new`` an end matches that matched ``kept`` before ``line`` came."""
+    while kept and (kept == len(new) or new[kept] != line):
+        kept = fallback[kept - 1]
+    return kept + (new[kept] == line)
 
 
 def auth_report(lines: list[str], device: str | None) -> AuthReport | None:

@@ -14,7 +14,7 @@ _BMC_LINE = re.compile(
     r"^Board Management Controller,? (?:MAX10 |microcontroller )?"
     r"(?P<what>NIOS FW|Build|FW) version *:?(?: +(?P<value>.*))?$"
 )
-_SENSOR = re.compile(r"^\( *(?P<number>[0-9]{1,4})\) (?P<name>[^:]+?) *: (?P<value>.*)$")
+_SENSOR = re.compile(r"^\( *(?P<number>[0-9]{1,4})\) (?P<name>[^:]*[^: ]) *: (?P<value>.*)$")
 _READING = re.compile(r"^(?P<number>-?[0-9]{1,9}(?:\.[0-9]{1,9})?) (?P<unit>[A-Za-z]+)$")
 _RETIMER = re.compile(r"[0-9a-fA-F]{1,4}\.[0-9a-fA-F]{1,4}")
 _NOT_SUPPORTED = "sec info is not supported"

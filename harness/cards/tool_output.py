@@ -52,7 +52,7 @@ _ERROR = re.compile(
     rf"^(?:(?P<phase>{'|'.join(sorted(STATUS_WORDS))}):)?(?P<error>{'|'.join(sorted(ERROR_WORDS))})$"
 )
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Interrupt|Exit)(?:: .*)?$")
-_LEFT_OVER = 4096
+_LONGEST_LINE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,24 @@ class ToolOutput:
         self.phase = ""
         self.pid: int | None = None
         self._rest = ""
+        self._too_long = False
 
     def feed(self, text: str) -> list[Progress]:
         """Take the next piece of output, however it is cut; return what it adds to the progress."""
         # Progress bars are redrawn with a carriage return.
-        *lines, rest = re.split(r"[\r\n]+", self._rest + text)
-        # A line without an end must not grow for ever; nothing that is looked for is that long.
-        self._rest = rest[-_LEFT_OVER:]
-        return [progress for line in lines if (progress := self._line(line.rstrip())) is not None]
+        *lines, rest = re.split(r"[\r\n]", self._rest + text)
+        if lines and self._too_long:
+            del lines[0]
+            self._too_long = False
+        # A line without an end must not grow for ever; nothing that is looked for is that long, and its
+        # tail is no line.
+        self._too_long |= len(rest) > _LONGEST_LINE
+        self._rest = "" if self._too_long else rest
+        return [
+            progress
+            for line in lines
+            if len(line) <= _LONGEST_LINE and (progress := self._line(line.rstrip())) is not None
+        ]
 
     def _line(self, line: str) -> Progress | None:
         if pid := _PID.fullmatch(line):

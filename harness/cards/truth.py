@@ -136,6 +136,11 @@ _FIELDS = frozenset(field.name for field in fields(CardTruth)) - {"sources"}
 #: What is safe to ask for while an update runs: root hashes and counter lie on its path to the flash.
 UPDATE_FIELDS = frozenset({"update_status", "update_error", "remaining_size"})
 
+#: Longest name in a path (NAME_MAX), and what all files of one card together can hold at the very most.
+_NAME_MAX = 255
+_LONGEST_ANSWER = 1 << 20
+_DRIVER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
 _COMPLAINT = re.compile(r"^(?:\S*/)?grep: (?P<path>.+?): (?P<reason>[^:]+)$")
 _BINARY = re.compile(
     r"^(?:(?:\S*/)?grep: (?P<path>.+?): binary file matches|Binary file (?P<old>.+) matches)$"
@@ -183,16 +188,23 @@ class Probe:
             for attribute in GENERATION_D
             if attribute.field in needed
         }
+        #: What a line that matters begins with, up to the first name that a pattern leaves open.
+        self._places = tuple({path.partition("*")[0] for path in (self._uevent, *self._patterns.values())})
 
     @property
     def argv(self) -> list[str]:
-        """The command line; `uevent` tells whether the device is there and which driver has it."""
-        return ["grep", "-H", "", self._uevent, *self._patterns.values()]
+        """The command line; `uevent` tells whether the device is there and which driver has it.
+
+        It comes last: a device always has one, so that its lines show that none before them is missing.
+        """
+        return ["grep", "-H", "", *self._patterns.values(), self._uevent]
 
     def parse(self, stdout: str, stderr: str) -> CardTruth:
         """Return what the two streams of the command say; damaged text gives Unknown, never an error."""
-        printed = stdout.split("\n")
-        complaints = dict(_complaints([*stderr.split("\n"), *printed]))
+        # `grep` ends every line: what follows the last end was cut off, and so was what lies beyond.
+        printed = stdout[:_LONGEST_ANSWER].split("\n")[:-1]
+        complaints = dict(_complaints([*stderr[:_LONGEST_ANSWER].split("\n"), *printed]))
+        printed = [line for line in printed if line.startswith(self._places)]
         uevent = self._lines(self._uevent, printed)
         found: dict[str, Any] = {}
         sources = {"address": self._uevent, "driver": self._uevent}
@@ -242,9 +254,12 @@ class Probe:
                 return NOT_EXPOSED, pattern
             return Unknown(reason), path
         if len(files) > 1:
-            return Unknown(f"ambiguous: {' and '.join(sorted(files))}"), pattern
+            shown = " and ".join(sorted(files)[:3])
+            return Unknown(f"ambiguous: {shown}{' and more' if len(files) > 3 else ''}"), pattern
         if not files:
-            # Neither printed nor complained about: the file is there and empty.
+            if not (printed and printed[-1].startswith(f"{self._uevent}:")):
+                return Unknown("no answer"), pattern
+            # Neither printed nor complained about, although `grep` came further: it is there and empty.
             return (attribute.reader("") if attribute.may_be_empty else Unknown("empty")), pattern
         path, lines = next(iter(files.items()))
         if len(lines) != 1:
@@ -265,16 +280,21 @@ class Probe:
 
 def _complaints(lines: list[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
+        if "grep" not in line and "Binary" not in line:
+            continue
         if binary := _BINARY.match(line):
             yield binary["path"] or binary["old"], "binary content"
         elif complaint := _COMPLAINT.match(line):
-            yield complaint["path"], complaint["reason"]
+            yield complaint["path"], complaint["reason"][:_NAME_MAX]
 
 
 def _driver(lines: list[str]) -> Value[str]:
     drivers = [line.removeprefix("DRIVER=") for line in lines if line.startswith("DRIVER=")]
-    return drivers[0] if len(drivers) == 1 and drivers[0] else Unknown("no driver bound")
+    if len(drivers) != 1 or not drivers[0]:
+        return Unknown("no driver bound")
+    return drivers[0] if _DRIVER.fullmatch(drivers[0]) else values.garbage(drivers[0], "the name of a driver")
 
 
 def _as_regex(pattern: str) -> str:
-    return re.escape(pattern).replace(r"\*", "[^/]*")
+    # Bounded, so that no text can make a pattern with several stars slow.
+    return re.escape(pattern).replace(r"\*", f"[^/]{{0,{_NAME_MAX}}}")

@@ -50,10 +50,13 @@ def check(
     """Check the file; every error is listed with its line, what is allowed and the nearest spelling."""
     from harness.inventory.load import load_inventory
     from harness.lab.profiles import check_emulated
+    from harness.lab.specification import specification
 
     inventory = load_inventory(file)
     check_emulated(inventory)
     labs = _chosen(inventory, lab)
+    for entry in labs:
+        specification(inventory, entry)  # finds the recipes and recordings that entries refer to
     found = _resolve_all(labs) if credentials else 0
     hosts = sum(len(entry.hosts) for entry in labs)
     cards = sum(1 for entry in labs for _ in entry.cards())

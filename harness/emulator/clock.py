@@ -98,10 +98,18 @@ class LabClock:
             self._kick()
         return event
 
-    def sleep(self, seconds: float, alarm: Alarm | None = None, *, background: bool = False) -> bool:
+    def sleep(
+        self,
+        seconds: float,
+        alarm: Alarm | None = None,
+        *,
+        background: bool = False,
+        before_waiting: Callable[[], None] | None = None,
+    ) -> bool:
         """Let ``seconds`` of lab time pass for the caller. Return False where ``alarm`` cut it short.
 
         ``background``: as for an event, this sleep alone does not draw time (a daemon's loop).
+        ``before_waiting``: called where the caller's thread really waits, because time cannot jump.
         """
         if getattr(self._local, "in_callback", False):
             raise HarnessBug("A callback of the lab clock must not sleep.")
@@ -121,6 +129,8 @@ class LabClock:
                     self._drive(until=sleeper)  # saves two thread switches for each sleep of a lone actor
                 else:
                     self._kick()
+                if before_waiting is not None and sleeper.asleep:
+                    self._call_outside(before_waiting)
                 while sleeper.asleep and not self._closed:
                     sleeper.wake.wait()
             finally:
@@ -271,12 +281,17 @@ class LabClock:
             self._driving = False
 
     def _call(self, callback: Callable[[], None]) -> None:
-        self._lock.release()
         self._local.in_callback = True
+        try:
+            self._call_outside(callback)
+        finally:
+            self._local.in_callback = False
+
+    def _call_outside(self, callback: Callable[[], None]) -> None:
+        self._lock.release()
         try:
             callback()
         finally:
-            self._local.in_callback = False
             self._lock.acquire()
 
     def _kick(self) -> None:

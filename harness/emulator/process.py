@@ -154,6 +154,8 @@ class Process:
         self.argv = argv
         self.started = clock.now()
         self.on_exit: list[Callable[[], None]] = []
+        #: What it prints to; handed on when it waits, so that whoever reads sees all that led up to it.
+        self.output: tuple[Out, ...] = ()
         self._clock = clock
         self._alarm = Alarm()
         self._pending: deque[int] = deque()
@@ -174,8 +176,12 @@ class Process:
 
     def sleep(self, seconds: float) -> None:
         """Let ``seconds`` of lab time pass. :raises Signalled: a signal cut it short."""
-        self._clock.sleep(seconds, self._alarm)
+        self._clock.sleep(seconds, self._alarm, before_waiting=self._hand_on)
         self.check()
+
+    def _hand_on(self) -> None:
+        for out in self.output:
+            out.flush()
 
 
 class Locks:

@@ -384,6 +384,7 @@ class Shell:
         env = self.environment() | (assigned or {})
         process = self.process if replace_shell else self.host.processes.start(words, self.process.pid)
         process.argv = words
+        process.output = (streams.stdout, streams.stderr)
         invocation = Invocation(self.host, process, words, env, self.cwd, streams)
         try:
             return call(main, invocation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Union
 
 
@@ -124,6 +125,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _SPECIAL = "@*#?$!-0123456789"
 
 
+@lru_cache(maxsize=64)  # the same reads are asked for again and again
 def parse(text: str) -> Script:
     """Return the tree of ``text``.
 

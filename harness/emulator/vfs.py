@@ -7,203 +7,28 @@ Every face of the host (shell programs, SFTP) goes through :class:`Vfs`, and eve
 from __future__ import annotations
 
 import errno
-import os
-import stat
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from harness.emulator.nodes import (
+    Attribute,
+    Device,
+    Directory,
+    Handle,
+    Link,
+    Node,
+    Regular,
+    Status,
+    error,
+    mark_removed,
+)
 from harness.emulator.patterns import has_magic, pattern_regex, unescape
 
+__all__ = ["Attribute", "Device", "Directory", "Handle", "Link", "Node", "Regular", "Status", "Vfs", "error"]
+
 _MAX_LINKS = 40  # what Linux allows before ELOOP
-_ATTRIBUTE_SIZE = 4096  # st_size of every sysfs attribute
-
-
-def error(number: int, path: str) -> OSError:
-    """Return the ``OSError`` of ``number`` for ``path``, with the text of the C library."""
-    return OSError(number, os.strerror(number), path)
-
-
-class Node:
-    """What a name in a directory stands for. ``mode`` holds the permission bits only."""
-
-    __slots__ = ("mode", "mtime", "removed")
-    kind = 0
-
-    def __init__(self, mode: int) -> None:
-        self.mode = mode
-        self.mtime = 0.0
-        self.removed = False
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return 0
-
-
-class Directory(Node):
-    """A directory; a ``kernel`` one (sysfs, procfs) takes no new names from user space."""
-
-    __slots__ = ("children", "kernel")
-    kind = stat.S_IFDIR
-
-    def __init__(self, *, kernel: bool = False) -> None:
-        super().__init__(0o755)
-        self.children: dict[str, Node] = {}
-        self.kernel = kernel
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return 0 if self.kernel else 4096
-
-
-class Regular(Node):
-    """A plain file."""
-
-    __slots__ = ("data",)
-    kind = stat.S_IFREG
-
-    def __init__(self, data: bytes = b"", mode: int = 0o644) -> None:
-        super().__init__(mode)
-        self.data = bytearray(data)
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return len(self.data)
-
-
-class Link(Node):
-    """A symbolic link."""
-
-    __slots__ = ("target",)
-    kind = stat.S_IFLNK
-
-    def __init__(self, target: str) -> None:
-        super().__init__(0o777)
-        self.target = target
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return len(self.target)
-
-
-class Attribute(Node):
-    """A kernel attribute: ``show`` is its text or makes it at each read, ``store`` takes what is written.
-
-    Either may raise ``OSError``; a missing one means that opening that way is refused (EACCES), which
-    the kernel does to root as well. ``store`` is given the bytes and the offset of one write.
-    """
-
-    __slots__ = ("show", "store")
-    kind = stat.S_IFREG
-
-    def __init__(
-        self,
-        show: Callable[[], bytes] | bytes | None = None,
-        store: Callable[[bytes, int], None] | None = None,
-    ) -> None:
-        super().__init__((0o444 if show is not None else 0) | (0o200 if store else 0))
-        self.show = show
-        self.store = store
-
-    def text(self) -> bytes:
-        """Return what a read gives. :raises OSError: what the kernel answers to it."""
-        assert self.show is not None
-        return self.show if isinstance(self.show, bytes) else self.show()
-
-    def opened(self, path: str) -> Handle:
-        """Return a new open file of it."""
-        return Handle(self, path)
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return _ATTRIBUTE_SIZE
-
-
-class Device(Attribute):
-    """A character device; ``/dev/null`` by default."""
-
-    __slots__ = ()
-    kind = stat.S_IFCHR
-
-    def __init__(self) -> None:
-        super().__init__(b"", lambda data, offset: None)
-        self.mode = 0o666
-
-    @property
-    def size(self) -> int:
-        """What ``st_size`` says."""
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What ``stat`` says about a node."""
-
-    mode: int
-    size: int
-    mtime: float
-    inode: int
-
-
-class Handle:
-    """An open file. One attribute read is made when it is first read, as seq_file does."""
-
-    __slots__ = ("_append", "_offset", "_path", "_snapshot", "node")
-
-    def __init__(self, node: Regular | Attribute, path: str, *, append: bool = False) -> None:
-        self.node = node
-        self._path = path
-        self._append = append
-        self._offset = 0
-        self._snapshot: bytes | None = None
-
-    def pread(self, offset: int, length: int | None = None) -> bytes:
-        """Return up to ``length`` bytes from ``offset``; all that follow where it is None."""
-        content: bytes | bytearray
-        if isinstance(self.node, Attribute):
-            self._check_present()
-            if self._snapshot is None or offset == 0:
-                self._snapshot = self.node.text()
-            content = self._snapshot
-        else:
-            content = self.node.data
-        end = len(content) if length is None else offset + length
-        return bytes(memoryview(content)[offset:end])
-
-    def pwrite(self, offset: int, data: bytes) -> None:
-        """Write ``data`` at ``offset``; an attribute sees each write on its own."""
-        if isinstance(self.node, Attribute):
-            self._check_present()
-            assert self.node.store is not None
-            self.node.store(data, offset)
-            return
-        content = self.node.data
-        if offset > len(content):
-            content.extend(bytes(offset - len(content)))
-        content[offset : offset + len(data)] = data
-
-    def _check_present(self) -> None:
-        """:raises OSError: ENODEV, as sysfs says for a file whose device went while it was open."""
-        if self.node.removed:
-            raise error(errno.ENODEV, self._path)
-
-    def read(self, length: int | None = None) -> bytes:
-        """Return the next bytes, empty at the end."""
-        data = self.pread(self._offset, length)
-        self._offset += len(data)
-        return data
-
-    def write(self, data: bytes) -> None:
-        """Write ``data`` at the current position (at the end where opened to append)."""
-        offset = self.node.size if self._append and isinstance(self.node, Regular) else self._offset
-        self.pwrite(offset, data)
-        self._offset = offset + len(data)
+_MOST_REMEMBERED = 1024  # paths
 
 
 class Vfs:
@@ -215,6 +40,10 @@ class Vfs:
         self._lock = threading.RLock()
         #: Where :meth:`place` put something last: a tree is built directory by directory.
         self._built: tuple[str, Directory] | None = None
+        #: Where paths lead, and the folders of patterns, until a directory or a link changes: the same
+        #: attributes are read again and again.
+        self._reached: dict[str, Directory] = {}
+        self._matched: dict[str, list[tuple[str, Node]]] = {}
 
     # -- resolving ------------------------------------------------------------------------------
 
@@ -254,7 +83,26 @@ class Vfs:
     def node(self, path: str, *, follow: bool = True) -> Node:
         """Return the node at ``path``. :raises OSError: ENOENT, ENOTDIR or ELOOP."""
         with self._lock:
-            return self._walk(path, follow=follow)[1]
+            if follow and (reached := self._reached.get(path)) is not None:
+                return reached
+            head, _, name = path.rpartition("/")
+            node = self._reached[head].children.get(name) if head in self._reached else None
+            if node is None or isinstance(node, Link):
+                node = self._walk(path, follow=follow)[1]
+                self._remember(head, self._walk(head, follow=True)[1])
+            if follow:
+                self._remember(path, node)
+            return node
+
+    def _remember(self, path: str, node: Node) -> None:
+        if isinstance(node, Directory):
+            if len(self._reached) >= _MOST_REMEMBERED:
+                self._reached.clear()
+            self._reached[path] = node
+
+    def _forget(self) -> None:
+        self._reached.clear()
+        self._matched.clear()
 
     def exists(self, path: str) -> bool:
         """Return whether ``path`` leads to something."""
@@ -355,15 +203,27 @@ class Vfs:
 
     def glob(self, pattern: str) -> list[str]:
         """Return the sorted paths that the absolute ``pattern`` (``\\`` quotes) matches, as a shell does."""
-        found: list[tuple[str, Node]] = [("", self.root)]
+        folder, _, name = pattern.rstrip("/").rpartition("/")
         with self._lock:
-            for part in pattern.split("/"):
-                if part:
-                    found = [match for path, node in found for match in self._matches(path, node, part)]
-            paths = [path for path, _ in found]
+            folders = self._folders(folder)
+            found = [match for path, node in folders for match in self._matches(path, node, name)]
+            paths = [path for path, _ in (found if name else folders)]
         if pattern.endswith("/"):
             paths = [f"{path}/" for path in paths if self._is_directory(path)]
         return sorted(paths)
+
+    def _folders(self, pattern: str) -> list[tuple[str, Node]]:
+        """Return what ``pattern`` matches, to look below it."""
+        found = self._matched.get(pattern)
+        if found is None:
+            found = [("", self.root)]
+            for part in pattern.split("/"):
+                if part:
+                    found = [match for path, node in found for match in self._matches(path, node, part)]
+            if len(self._matched) >= _MOST_REMEMBERED:
+                self._matched.clear()
+            self._matched[pattern] = found
+        return found
 
     def _matches(self, path: str, node: Node, part: str) -> list[tuple[str, Node]]:
         """Return what ``part`` of a pattern matches in the directory ``node`` at ``path``."""
@@ -407,6 +267,7 @@ class Vfs:
                 self._built = (head, self._made(head, kernel))
             node.mtime = self._now()
             self._built[1].children[sys.intern(name)] = node
+            self._forget()
 
     def _made(self, path: str, kernel: bool) -> Directory:
         """Return the directory at ``path``, made where it is missing. Links are not followed."""
@@ -431,8 +292,9 @@ class Vfs:
                 return
             gone = parent.children.pop(name, None)
             self._built = None
+            self._forget()
             if gone is not None:
-                _mark_removed(gone)
+                mark_removed(gone)
 
     def mkdir(self, path: str) -> None:
         """``mkdir(2)``."""
@@ -444,6 +306,7 @@ class Vfs:
                 raise error(errno.EPERM, path)
             parent.children[name] = node = Directory()
             node.mtime = self._now()
+            self._forget()
 
     def unlink(self, path: str) -> None:
         """``unlink(2)``: EISDIR for a directory, EPERM below a kernel directory."""
@@ -455,7 +318,8 @@ class Vfs:
             if parent.kernel:
                 raise error(errno.EPERM, path)
             del parent.children[name]
-            self._built = None
+            if isinstance(node, Link):
+                self._forget()
 
     def rmdir(self, path: str) -> None:
         """``rmdir(2)``."""
@@ -470,6 +334,7 @@ class Vfs:
                 raise error(errno.ENOTEMPTY, path)
             del parent.children[name]
             self._built = None
+            self._forget()
 
     def rename(self, source: str, target: str) -> None:
         """``rename(2)`` of anything onto a free name or a plain file."""
@@ -484,11 +349,4 @@ class Vfs:
             del old.children[old_name]
             self._built = None
             new.children[new_name] = node
-
-
-def _mark_removed(node: Node) -> None:
-    """Tell the open files of ``node`` and of all below it that they are gone."""
-    node.removed = True
-    if isinstance(node, Directory):
-        for child in node.children.values():
-            _mark_removed(child)
+            self._forget()

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.errors import ConfigurationError
+from harness.yaml_text import load_plain
 
 DESCRIPTOR_SIZE: Final = 128
 _MAGIC: Final = b"HILPAYLD"
@@ -184,13 +185,12 @@ def load_payload_table(text: str) -> PayloadTable:
 
     :raises ConfigurationError: an entry lacks a value or holds a wrong one.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        entries: Mapping[object, Any] = YAML(typ="safe").load(text)["payloads"]
+        entries: Mapping[object, Any] = load_plain(text)["payloads"]
         rows = list(entries.items())
-    except (YAMLError, TypeError, KeyError, AttributeError) as error:
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The payload table cannot be read: {error.message}") from error
+    except (TypeError, KeyError, AttributeError) as error:
         raise ConfigurationError(f"This is no payload table: {error}.") from error
     sr: dict[str, PayloadIdentity] = {}
     bmc: dict[str, BmcIdentity] = {}
@@ -201,12 +201,20 @@ def load_payload_table(text: str) -> PayloadTable:
         try:
             if section == "SR":
                 interface_id = interface_id_text(interface_id_bytes(str(entry["interface_id"])))
-                metadata = int(entry.get("bitstream_metadata", 0))
-                sr[str(digest)] = PayloadIdentity(int(entry["bitstream_id"]), interface_id, metadata)
+                metadata = _word(entry.get("bitstream_metadata", 0), 64)
+                sr[str(digest)] = PayloadIdentity(_word(entry["bitstream_id"], 64), interface_id, metadata)
             elif section == "BMC":
-                bmc[str(digest)] = BmcIdentity(int(entry["bmcfw_version"]), int(entry["bmc_version"]))
+                versions = _word(entry["bmcfw_version"], 32), _word(entry["bmc_version"], 32)
+                bmc[str(digest)] = BmcIdentity(*versions)
             else:
                 raise ConfigurationError(f"Payload {digest}: section {section!r} is neither SR nor BMC.")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, ValueError) as error:
             raise ConfigurationError(f"Payload {digest}: wrong or missing value: {error}.") from error
     return PayloadTable(sr, bmc)
+
+
+def _word(value: object, bits: int) -> int:
+    """:raises ValueError: ``value`` is no number that a register of so many bits holds."""
+    if type(value) is not int or not 0 <= value < 1 << bits:
+        raise ValueError(f"{str(value)[:40]} is no number of {bits} bits")
+    return value

@@ -17,6 +17,7 @@ from harness.images.damage import DAMAGES
 from harness.images.keys import PrivateKey, key_from_seed
 from harness.images.payload import BmcIdentity, PayloadIdentity, build_payload, reverse_bits
 from harness.images.sign import cancellation_image, root_key_image, seal, sign
+from harness.yaml_text import load_plain
 
 Kind = Literal["update", "root-key", "cancellation", "raw"]
 _KINDS: Final = ("update", "root-key", "cancellation", "raw")
@@ -153,13 +154,10 @@ def load_recipes(text: str) -> dict[str, Recipe]:
 
     :raises ConfigurationError: names the recipe, the key, what is allowed and the nearest spelling.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        document = YAML(typ="safe").load(text)
-    except YAMLError as error:
-        raise ConfigurationError(f"The image recipes are no YAML: {error}") from error
+        document = load_plain(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The image recipes cannot be read: {error.message}") from error
     top = _mapping(document, "The recipe file")
     _check_keys("The recipe file", top, ("seed", "keys", "defaults", "recipes"))
     seed = str(top.get("seed", ""))

@@ -11,6 +11,8 @@ from pathlib import Path
 from harness.errors import ConfigurationError
 from harness.inventory.model import Credential
 
+_LONGEST_PASSWORD = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Login:
@@ -43,10 +45,7 @@ def resolve(credential: Credential, environ: Mapping[str, str] | None = None) ->
             )
         return Login(password=password)
     if credential.file is not None:
-        password = _private(credential.file, "password file").read_text(encoding="utf-8").rstrip("\r\n")
-        if not password:
-            raise ConfigurationError(f"The password file {credential.file} is empty.")
-        return Login(password=password)
+        return Login(password=_password_in(_private(credential.file, "password file")))
     if credential.key_file is not None:
         return Login(key_file=_private(credential.key_file, "key file"))
     if not environ.get("SSH_AUTH_SOCK"):
@@ -57,15 +56,33 @@ def resolve(credential: Credential, environ: Mapping[str, str] | None = None) ->
     return Login(agent=True)
 
 
+def _password_in(file: Path) -> str:
+    with file.open("rb") as stream:
+        content = stream.read(_LONGEST_PASSWORD + 1)
+    try:
+        password = content.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"The password file {file} is not UTF-8 text.") from None
+    if not password:
+        raise ConfigurationError(f"The password file {file} is empty.")
+    if len(content) > _LONGEST_PASSWORD or "\n" in password:
+        raise ConfigurationError(
+            f"The password file {file} holds more than one line.",
+            hint="A private key is referred to with key_file.",
+        )
+    return password
+
+
 def _private(path: Path, what: str) -> Path:
     """Return ``path`` once it is shown that nobody but its owner, who is us, can read it."""
     try:
         status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening anything else could wait for ever
+            raise ConfigurationError(f"The {what} {path} is not a regular file.")
         path.open("rb").close()
-    except OSError as error:
-        raise ConfigurationError(f"The {what} {path} cannot be read: {error.strerror}.") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigurationError(f"The {what} {path} is not a regular file.")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"The {what} {path} cannot be read: {reason}.") from None
     if status.st_uid not in (os.geteuid(), 0):
         raise ConfigurationError(
             f"The {what} {path} belongs to another user (uid {status.st_uid}).",

@@ -22,6 +22,10 @@ Keys = tuple[str | int, ...]
 #: Names the file where it is not ``inventory.yaml`` of the current directory or one above it.
 PATH_VARIABLE = "HIL_INVENTORY"
 
+#: An inventory of 500 cards has about 10,000 values and 100,000 bytes.
+_MOST_VALUES = 200_000
+_LARGEST_FILE = 1 << 23
+
 _ANOTHER_FILE = f"Name another file with --inventory or {PATH_VARIABLE}."
 _SECRET_KEYS = frozenset({"password", "passwd", "pass", "passphrase", "pwd", "secret", "token", "api_key"})
 _SECRET_HINT = (
@@ -94,7 +98,12 @@ def check_profiles(inventory: Inventory, check: Callable[[Mapping[str, Any]], ob
 
 def _read(file: Path) -> CommentedMap:
     try:
-        tree = YAML().load(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:
+            content = stream.read(_LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            raise _no_inventory(file, f"it is longer than {_LARGEST_FILE} bytes")
+        tree = YAML().load(content.decode("utf-8-sig"))
+        _expanded(tree, file, {})
     except OSError as error:
         raise ConfigurationError(
             f"The inventory {file} cannot be read: {error.strerror}.",
@@ -109,12 +118,35 @@ def _read(file: Path) -> CommentedMap:
         raise ConfigurationError(f"{file}{line}: {problem}.", hint="Mend the YAML there.") from None
     except YAMLError as error:
         raise ConfigurationError(f"{file} is not YAML: {error}.", hint="Mend the YAML there.") from None
+    except RecursionError:
+        raise _no_inventory(file, "it is nested too deeply") from None
+    except (ValueError, OverflowError) as error:  # a value with the form of a date or a number that is none
+        raise _no_inventory(file, f"it holds a value that cannot be read: {str(error)[:80]}") from None
     if not isinstance(tree, CommentedMap):
         raise ConfigurationError(
             f"{file} holds no mapping; it begins with version, default_lab and labs.",
             hint="`hil inventory schema` prints every key.",
         )
     return tree
+
+
+def _no_inventory(file: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{file} is no inventory: {why}.", hint=_ANOTHER_FILE)
+
+
+def _expanded(node: Any, file: Path, known: dict[int, int]) -> int:
+    """Return how many values ``node`` holds once every alias stands for what it refers to.
+
+    :param known: the nodes that were counted already. :raises ConfigurationError: too many.
+    """
+    if not isinstance(node, (Mapping, list)):
+        return 1
+    if id(node) not in known:
+        inner = node.values() if isinstance(node, Mapping) else node
+        known[id(node)] = 1 + sum(_expanded(value, file, known) for value in inner)
+    if known[id(node)] > _MOST_VALUES:
+        raise _no_inventory(file, f"its aliases make more than {_MOST_VALUES} values of it")
+    return known[id(node)]
 
 
 def _secrets_in(node: Any, keys: Keys = ()) -> list[tuple[Keys, str]]:
@@ -149,6 +181,8 @@ def _plain(node: Any, keys: Keys, problems: list[tuple[Keys, str]]) -> Any:
         return plain
     if isinstance(node, list):
         return [_plain(value, (*keys, index), problems) for index, value in enumerate(node)]
+    if isinstance(node, str) and not node.isprintable():
+        problems.append((keys, "holds a character that cannot be printed"))
     return node
 
 
@@ -161,6 +195,10 @@ def _keys_of(details: ErrorDetails) -> Keys:
 def _explain(details: ErrorDetails) -> str:
     """Return what is wrong in words that say what is allowed."""
     keys, given = _keys_of(details), details["input"]
+    # What stands below `credentials` may be the secret itself: it is never repeated.
+    shown = (
+        f" (it is {given!r})" if isinstance(given, str | int | float) and "credentials" not in keys else ""
+    )
     match details["type"]:
         case "extra_forbidden":
             return f"unknown key; {_guess(str(keys[-1]), _allowed_keys(keys[:-1]))}"
@@ -169,12 +207,15 @@ def _explain(details: ErrorDetails) -> str:
         case "literal_error":
             allowed = [str(value) for value in get_args(_annotation_at(keys))]
             return f"{given!r} is not allowed; {_guess(str(given), allowed)}"
-        case "model_type":
-            return f"holds no keys; allowed: {', '.join(_allowed_keys(keys))}"
+        case "model_type" | "dict_type":
+            return f"holds no keys{shown}; allowed: {', '.join(_allowed_keys(keys)) or 'entries by name'}"
+        case "tuple_type" | "list_type":
+            return f"should be a list{shown}"
+        case "too_short":
+            return "is empty; give at least one"
         case "value_error":
             return str(details["ctx"]["error"])
         case _:
-            shown = f" (it is {given!r})" if isinstance(given, str | int | float) else ""
             return f"{details['msg'].replace('Input should', 'should')}{shown}"
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -16,20 +13,30 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationInfo,
-    field_validator,
+    StrictBool,
+    StrictInt,
     model_validator,
 )
 
 from harness.errors import ConfigurationError
+from harness.inventory.forms import (
+    CommandLine,
+    CskId,
+    EnvName,
+    FilePath,
+    HostAddress,
+    MacAddress,
+    Name,
+    PciAddress,
+    ProgramName,
+    RemotePath,
+    SrRoot,
+    UploadDir,
+    Url,
+    User,
+)
 
 Irreversible = Literal["root-key", "key-cancellation"]
-
-_ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[01][0-9a-f]\.[0-7])")
-_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HASH = re.compile(r"(?:0x)?((?:[0-9a-f]{2}){32})")
 
 
 class EntryError(ValueError):
@@ -60,81 +67,14 @@ def _no_such_entry(error: ConfigurationError, *keys: str) -> EntryError:
     return EntryError(f"{error.message} {error.hint}", *keys)
 
 
-def _name(text: str) -> str:
-    if _NAME.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is not a name; letters, digits, '.', '_' and '-' are allowed")
-    return text
-
-
-def _address(text: str) -> str:
-    match = _ADDRESS.fullmatch(text.lower())
-    if match is None:
-        raise ValueError(
-            f"{text!r} is not a PCI address; it has the form 0000:b2:00.0 (domain:bus:device.function)"
-        )
-    return f"{match[1] or '0000'}:{match[2]}"
-
-
-def _mac(text: str) -> str:
-    plain = text.lower().replace("-", ":")
-    if _MAC.fullmatch(plain) is None:
-        raise ValueError(f"{text!r} is not a MAC address; it has the form 64:4c:36:12:34:56")
-    return plain
-
-
-def _env_name(text: str) -> str:
-    if _ENV_NAME.fullmatch(text) is None:
-        raise ValueError("not the name of an environment variable; give the name, never the secret itself")
-    return text
-
-
-def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("not a URL; it has the form https://registry.example:9001")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("holds a user or a password; move them to 'user' and 'credentials'")
-    return text
-
-
-def _sr_root(text: str) -> str:
-    """Normalise a root entry hash; anything else is the name of a recipe, which the lab looks up."""
-    match = _HASH.fullmatch(text.lower())
-    return match[1] if match else text
-
-
-def _file_path(path: Path, info: ValidationInfo) -> Path:
-    """A relative path counts from the inventory's own directory, so that it means the same everywhere."""
-    base: Path = (info.context or {}).get("base", Path())
-    return base / path.expanduser()
-
-
-def _words(command: object) -> object:
-    return shlex.split(command) if isinstance(command, str) else command
-
-
-def _no_password_in(words: tuple[str, ...]) -> tuple[str, ...]:
-    ipmi = bool(words) and Path(words[0]).name == "ipmitool"
-    if any(word.startswith("--pass") or (ipmi and word.startswith("-P")) for word in words):
-        raise ValueError(
-            "hands a password to a command; let the command read it from the environment or a file "
-            "(ipmitool: -E or -f FILE)"
-        )
-    return words
-
-
-Name = Annotated[str, AfterValidator(_name)]
-PciAddress = Annotated[str, AfterValidator(_address)]
-MacAddress = Annotated[str, AfterValidator(_mac)]
-EnvName = Annotated[str, AfterValidator(_env_name)]
-Url = Annotated[str, AfterValidator(_url)]
-SrRoot = Annotated[str, AfterValidator(_sr_root)]
-FilePath = Annotated[Path, AfterValidator(_file_path)]
-CommandLine = Annotated[
-    tuple[str, ...], BeforeValidator(_words), AfterValidator(_no_password_in), Field(min_length=1)
-]
-CskId = Annotated[int, Field(ge=0, le=127)]
 ProfileValue = bool | int | float | str | list[str]
+
+
+def _whole_number(value: object) -> object:
+    # To Python, true and 1.0 are 1.
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not allowed; write 1, as a plain number")
+    return value
 
 
 class Entry(BaseModel):
@@ -156,7 +96,8 @@ def _name_by_key(entries: object) -> object:
     if not isinstance(entries, dict):
         return entries
     return {
-        name: {"name": name} | entry if isinstance(entry, dict) else entry for name, entry in entries.items()
+        name: {"name": name} | entry if isinstance(entry, dict) and isinstance(name, str) else entry
+        for name, entry in entries.items()
     }
 
 
@@ -176,7 +117,7 @@ class Credential(Entry):
     env: EnvName | None = None
     file: FilePath | None = None
     key_file: FilePath | None = None
-    agent: bool = False
+    agent: StrictBool = False
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Credential:
@@ -192,9 +133,9 @@ class Credential(Entry):
 class SshAccess(Entry):
     """How a real host is reached over SSH. Its host key must stand in ``known_hosts``."""
 
-    address: str = Field(min_length=1)
-    user: str = Field(min_length=1)
-    port: int = Field(default=22, ge=1, le=65535)
+    address: HostAddress
+    user: User
+    port: StrictInt = Field(default=22, ge=1, le=65535)
     known_hosts: FilePath = Field(default=Path("~/.ssh/known_hosts"), validate_default=True)
     credentials: Credential = Credential(agent=True)
 
@@ -215,9 +156,9 @@ class Power(Entry):
 class Tools(Entry):
     """The programs on a host that the drivers call; a bare name is looked up in the host's PATH."""
 
-    fpgasupdate: str = "fpgasupdate"
-    fpgainfo: str = "fpgainfo"
-    rsu: str = "rsu"
+    fpgasupdate: ProgramName = "fpgasupdate"
+    fpgainfo: ProgramName = "fpgainfo"
+    rsu: ProgramName = "rsu"
 
 
 class EmulatedHost(Entry):
@@ -226,10 +167,10 @@ class EmulatedHost(Entry):
     ``recording``: a file of `hil record`; the host is then what was recorded, and nothing else.
     """
 
-    hostname: str = "controller-0"
+    hostname: Name = "controller-0"
     recording: FilePath | None = None
     generation: Literal["D"] = "D"
-    power: bool = True
+    power: StrictBool = True
 
 
 class EmulatedCard(Entry):
@@ -243,7 +184,7 @@ class EmulatedCard(Entry):
     moves_to: PciAddress | None = None
     sr_root: SrRoot | None = None
     sr_cancelled: tuple[CskId, ...] = ()
-    flash_count: int = Field(default=0, ge=0, le=32768)
+    flash_count: StrictInt = Field(default=0, ge=0, le=32768)
 
     @model_validator(mode="after")
     def _cancelled_needs_root(self) -> EmulatedCard:
@@ -260,6 +201,35 @@ class Card(Named):
     irreversible: tuple[Irreversible, ...] = ()
     emulated: EmulatedCard | None = None
 
+    @property
+    def places(self) -> dict[str, str]:
+        """Every PCI address that the card may be found at, by the key that says so."""
+        moved = self.emulated.moves_to if self.emulated else None
+        return {"address": self.address} | ({"emulated.moves_to": moved} if moved else {})
+
+
+#: A card is a switch with four ports below a root port (n3000.md 1.1): root port, upstream port, downstream
+#: ports, and a bus for each of four devices; the management function stands on the fifth of these buses.
+_BUSES = 7
+_BUSES_BELOW = 4
+
+
+def _buses_of(address: str, *keys: str) -> Iterator[tuple[str, int]]:
+    """Yield domain and number of every bus that an emulated card at ``address`` takes.
+
+    :raises EntryError: its bridges or functions would have no buses there.
+    """
+    domain, number, function = address.split(":")
+    first = int(number, 16) - _BUSES_BELOW
+    if function != "00.0" or first < 0 or first + _BUSES > 0x100:
+        highest = 0x100 - _BUSES + _BUSES_BELOW
+        raise EntryError(
+            f"an emulated card cannot stand at {address}: its bridges and other functions need buses of "
+            f"their own; from {domain}:{_BUSES_BELOW:02x}:00.0 to {domain}:{highest:02x}:00.0 there is room",
+            *keys,
+        )
+    yield from ((domain, bus) for bus in range(first, first + _BUSES))
+
 
 class Host(Named):
     """A machine with cards in it, reached in exactly one way: emulated, over SSH, or local.
@@ -270,10 +240,10 @@ class Host(Named):
     system: str | None = None
     emulated: EmulatedHost | None = None
     ssh: SshAccess | None = None
-    local: bool = False
+    local: StrictBool = False
     power: Power | None = None
-    sysfs: str = Field(default="/sys", pattern="^/")
-    upload_dir: str = Field(default="/tmp", pattern="^/")
+    sysfs: RemotePath = "/sys"
+    upload_dir: UploadDir = "/tmp"
     tools: Tools = Tools()
     cards: ByName[Card] = Field(default_factory=dict)
 
@@ -288,17 +258,6 @@ class Host(Named):
         if self.emulated:
             return self.emulated.power and self.emulated.recording is None
         return self.power is not None
-
-    @field_validator("cards", mode="after")
-    @classmethod
-    def _addresses_differ(cls, cards: Mapping[str, Card]) -> Mapping[str, Card]:
-        seen: dict[str, str] = {}
-        for name, card in cards.items():
-            if card.address in seen:
-                message = f"{seen[card.address]} and {name} both stand at {card.address}"
-                raise EntryError(message, name, "address")
-            seen[card.address] = name
-        return cards
 
     @model_validator(mode="after")
     def _one_way_in(self) -> Host:
@@ -322,6 +281,29 @@ class Host(Named):
                 raise EntryError(message, "cards", name, "emulated")
         return self
 
+    @model_validator(mode="after")
+    def _cards_have_room(self) -> Host:
+        """Hold cards to different places; emulated ones, whose buses are laid out here, to whole ones."""
+        seen: dict[str, str] = {}
+        taken: dict[tuple[str, int], str] = {}
+        for name, card in self.cards.items():
+            if card.address in seen:
+                message = f"{seen[card.address]} and {name} both stand at {card.address}"
+                raise EntryError(message, "cards", name, "address")
+            seen[card.address] = name
+            if self.emulated is None or self.emulated.recording is not None:
+                continue
+            for key, address in card.places.items():
+                keys = ("cards", name, *key.split("."))
+                for bus in _buses_of(address, *keys):
+                    if taken.setdefault(bus, name) != name:
+                        message = (
+                            f"{name} has no room at {address} beside {taken[bus]}: a card takes {_BUSES} "
+                            f"buses, the fifth is its address's; keep addresses {_BUSES} buses apart"
+                        )
+                        raise EntryError(message, *keys)
+        return self
+
     def card(self, name: str) -> Card:
         """Return the card ``name``. :raises ConfigurationError: there is none, with the known ones."""
         try:
@@ -341,7 +323,7 @@ class Controller(Named):
     parent: str | None = None
     emulated: EmulatedService | None = None
     url: Url | None = None
-    user: str = "admin"
+    user: User = "admin"
     credentials: Credential | None = None
 
     @model_validator(mode="after")
@@ -361,7 +343,7 @@ class Registry(Named):
     emulated: EmulatedService | None = None
     url: Url | None = None
     ca_file: FilePath | None = None
-    user: str | None = None
+    user: User | None = None
     credentials: Credential | None = None
 
     @model_validator(mode="after")
@@ -389,6 +371,9 @@ class Lab(Named):
             self._check_controller(host.system, "hosts", name, "system")
         for name, controller in self.controllers.items():
             self._check_controller(controller.parent, "controllers", name, "parent")
+            if controller.parent is not None and self.controllers[controller.parent].role == "subcloud":
+                message = f"{controller.parent!r} is a subcloud itself; name its system controller"
+                raise EntryError(message, "controllers", name, "parent")
         seen: dict[str, str] = {}
         for host, card in self.cards():
             title = f"{host.name}/{card.name}"
@@ -431,7 +416,7 @@ class Lab(Named):
 class Inventory(Entry):
     """Everything the harness may touch. ``path``: the file that it was read from."""
 
-    version: Literal[1]
+    version: Annotated[Literal[1], BeforeValidator(_whole_number)]
     default_lab: str
     labs: ByName[Lab] = Field(min_length=1)
     path: Path = Field(default=Path("inventory.yaml"), exclude=True)

@@ -128,17 +128,14 @@ class ProcessRegistry:
             if self.instance is not None:
                 raise ConfigurationError(f"The {self._name} runs already (process {self.instance.pid}).")
             self._reap()
-            chosen = not self.settings.port and not self._started
-            for attempt in range(_PORT_TRIES if chosen else 1):
+            tries = 1 if self.settings.port or self._started else _PORT_TRIES
+            for left in reversed(range(tries)):
                 try:
                     return self._start(deadline, read_only)
                 except InfrastructureError as error:
                     self.kill()
-                    if (
-                        attempt == _PORT_TRIES - 1
-                        or not chosen
-                        or "address already in use" not in error.message
-                    ):
+                    # Between the choice of a free port and its use anybody may take it.
+                    if not left or "address already in use" not in error.message.lower():
                         raise
                     self._port = self._debug_port = 0
             raise HarnessBug("a loop that returns or raises did neither")
@@ -187,7 +184,7 @@ class ProcessRegistry:
         began = time.monotonic()
         said = self._log.wait_for(lambda entry: entry.message.startswith(_LISTENS), mark, deadline)
         if said is None:
-            if self._process is not None and self._process.poll() is not None:
+            if self._log.ended:
                 raise InfrastructureError(f"The {self._name} ended at once: {self._log.last(mark)}")
             raise DeadlineError(
                 f"Waited {deadline:g} s for the {self._name} to listen; it last said: {self._log.last(mark)}"

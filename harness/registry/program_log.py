@@ -24,12 +24,13 @@ class ProgramLog:
         #: Bytes so far.
         self.size = self._file.tell()
         self._changed = threading.Condition()
-        self._ended = True
+        #: Whether the program says no more: it has closed its output, as all do when they end.
+        self.ended = True
         self._follower: threading.Thread | None = None
 
     def follow(self, process: subprocess.Popen[bytes]) -> None:
         """Take what ``process`` writes to its standard output from now on."""
-        self._ended = False
+        self.ended = False
         self._follower = threading.Thread(
             target=self._take, args=(process,), name=f"log of {process.pid}", daemon=True
         )
@@ -45,7 +46,7 @@ class ProgramLog:
                     self.size = self._file.tell()
                     self._changed.notify_all()
         with self._changed:
-            self._ended = True
+            self.ended = True
             self._changed.notify_all()
 
     def finish(self) -> None:
@@ -60,7 +61,7 @@ class ProgramLog:
         at = since
         while True:
             with self._changed:
-                size, ended = self.size, self._ended
+                size, ended = self.size, self.ended
             for line in self._lines(at, size):
                 # The last one is only whole with its newline.
                 if ended or line.endswith(b"\n"):
@@ -75,7 +76,7 @@ class ProgramLog:
         """Wait until there is more than was seen, or the program ends."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: self.size != size or self._ended != ended, 0.0 if ended else max(0.0, seconds)
+                lambda: self.size != size or self.ended != ended, 0.0 if ended else max(0.0, seconds)
             )
 
     def entries(self, since: int) -> list[LogEntry]:
@@ -85,7 +86,7 @@ class ProgramLog:
     def last(self, since: int = 0) -> str:
         """Return the last line, shortened; for a message."""
         entries = self.entries(max(since, self.size - 4096))
-        return entries[-1].raw[-500:] if entries else "nothing"
+        return entries[-1].raw[:500] if entries else "nothing"
 
     def _lines(self, since: int, until: int) -> list[bytes]:
         with self._path.open("rb") as opened:

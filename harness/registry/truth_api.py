@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, LinkLostError
+from harness.registry.hashing import BodyHash
 from harness.registry.manifests import Named
 from harness.registry.media_types import ACCEPTED, LARGEST_MANIFEST
 from harness.registry.reference import Reference, check_digest, check_repository, is_digest
@@ -16,7 +17,6 @@ from harness.registry.truth import ANYTHING, Expected, ImageTruth, Source, Truth
 from harness.registry.truth_walk import BlobRead, ManifestRead, Missed, walk
 from harness.registry.wire import Answer, Authorizer, Endpoint, Wire
 
-_BUFFER = 1 << 18
 _PAGE = 100
 _SMALL = 1 << 20
 #: Digests other than by SHA-256 are legal; registries of the 2.x line do not write them.
@@ -36,7 +36,7 @@ class ApiTruth:
         """:raises ConfigurationError: the URL is none, or the authority's file cannot be read."""
         self._wire = Wire(endpoint, authorizer)
         self._stall = stall
-        self._buffer = memoryview(bytearray(_BUFFER))
+        self._hash = BodyHash()
 
     def __enter__(self) -> ApiTruth:
         return self
@@ -164,23 +164,23 @@ class ApiTruth:
 
     def _fetched(self, repository: str, digest: str) -> BlobRead | Missed | _Short:
         path = f"/v2/{repository}/blobs/{digest}"
-        got = 0
-        hashed = hashlib.new(digest.partition(":")[0])
+        algorithm = digest.partition(":")[0]
+        due: int | None = None
         try:
             with self._wire.get(path, deadline=self._stall, scope=repository) as answer:
                 if answer.status != 200:
                     return _missed(answer, answer.read(_SMALL))
                 due = answer.length
-                while size := answer.readinto(self._buffer):
-                    hashed.update(self._buffer[:size])
-                    got += size
+                got, hashed = self._hash.take(answer.readinto, algorithm)
         except LinkLostError as error:
-            return _Short(got, 0, True) if got else Missed(TruthState.UNREADABLE, error.message)
+            if due is None:
+                return Missed(TruthState.UNREADABLE, error.message)
+            return _Short(self._hash.received, due, True)
         except HarnessError as error:
             return Missed(TruthState.UNREADABLE, error.message)
         if due is not None and got < due:
             return _Short(got, due, False)
-        return BlobRead(got, f"{digest.partition(':')[0]}:{hashed.hexdigest()}")
+        return BlobRead(got, f"{algorithm}:{hashed}")
 
 
 class _Short:

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import ConfigurationError
 from harness.judgement.records import Promise
+from harness.yaml_text import load_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,12 @@ def load_cells(path: Path) -> list[Cell]:
 
     :raises ConfigurationError: the file does not say that.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        data = YAML(typ="safe").load(path)
-    except (OSError, YAMLError) as error:
+        data = load_plain(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"Cannot read the flash table {path}: {error}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"Cannot read the flash table {path}: {error.message}") from error
     try:
         return list(_cells(data))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -28,6 +28,12 @@ def test_a_ring_that_wrapped_and_a_host_that_booted() -> None:
     assert new_lines("a\nb\n", "c\nd\n") == ["c", "d"]
 
 
+def test_the_longest_common_part_counts() -> None:
+    assert new_lines("a\nb\na\nb\n", "a\nb\na\nb\nc\n") == ["c"]
+    assert new_lines("x\na\nb\na\n", "a\nb\na\na\n") == ["a"]
+    assert new_lines("b\nb\n", "b\na\n") == ["a"]
+
+
 def test_the_in_tree_driver() -> None:
     assert auth_report([DOORBELL, IN_TREE], DEVICE) == AuthReport(
         "0x15", "0x10020000", f"{DOORBELL}\n{IN_TREE}"

@@ -154,3 +154,12 @@ def test_any_text_gives_a_statement(text: str, code: int) -> None:
     follow.feed(text)
     for statement in (fpgasupdate_statement(text, code), rsu_statement(text, code)):
         assert (statement.result == "done") == (code == 0)
+
+
+def test_the_end_of_a_line_that_is_too_long_is_no_line() -> None:
+    """Else the end of an endless line could name the process that a signal is sent to."""
+    follow = ToolOutput()
+    for piece in ("x" * 5000, "y" * 4087, "hil-pid:8\n", "preparing image file\n"):
+        follow.feed(piece)
+    assert follow.pid is None
+    assert follow.phase == "preparing"

@@ -272,6 +272,19 @@ def test_damaged_text_never_raises(stdout: str, stderr: str, rows: list[tuple[st
     assert set(truth.values()) == set(CardTruth.__slots__) - {"sources"}
 
 
+def test_an_answer_that_ends_too_early_never_gives_another_value(file_card: FileCard) -> None:
+    """Neither half a number nor "nothing cancelled" because the lines about it did not arrive."""
+    probe = Probe(ADDRESS, str(file_card.sysfs))
+    said = LocalHost("bench").run(probe.argv)
+    whole = probe.parse(said.stdout, said.stderr)
+    assert whole.sr_cancelled == {0, 1, 2, 5}
+    for length in range(len(said.stdout)):
+        cut = probe.parse(said.stdout[:length], said.stderr)
+        for name in set(CardTruth.__slots__) - {"sources"}:
+            value = getattr(cut, name)
+            assert isinstance(value, Unknown) or value == getattr(whole, name), f"{name}, cut at {length}"
+
+
 def test_the_probe_is_one_plain_command(file_card: FileCard) -> None:
     argv = Probe(ADDRESS, str(file_card.sysfs)).argv
     assert argv[:3] == ["grep", "-H", ""]

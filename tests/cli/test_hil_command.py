@@ -159,6 +159,16 @@ def test_inventory_check_knows_the_profile_of_the_emulated_card(tmp_path: Path) 
     assert "'copy_rate'" in done.stderr
 
 
+def test_inventory_check_finds_the_recipes_that_are_referred_to(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(
+        f"{(PROJECT / 'inventory.yaml').read_text()}            emulated: {{sr_root: root-key-X}}\n"
+    )
+    done = hil("inventory", "check", str(bad))
+    assert done.returncode == 2
+    assert "bench1/card1: sr_root names the recipe 'root-key-X'" in done.stderr
+
+
 def test_inventory_show_prints_an_inventory_again(tmp_path: Path) -> None:
     as_yaml = hil("inventory", "show", "-o", "yaml").stdout
     again = tmp_path / "again.yaml"

@@ -1,5 +1,6 @@
 """A credential is a reference: the secret is found where it says, or the error says why not."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,21 @@ def test_missing_empty_and_odd_files(tmp_path: Path) -> None:
         resolve(Credential(file=tmp_path / "none"))
     with pytest.raises(ConfigurationError, match="is empty"):
         resolve(Credential(file=private_file(tmp_path / "empty", "\n")))
-    with pytest.raises(ConfigurationError, match="Is a directory"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         resolve(Credential(key_file=tmp_path))
+    os.mkfifo(tmp_path / "pipe", 0o600)  # opening it would wait for a writer
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        resolve(Credential(file=tmp_path / "pipe"))
+    binary = private_file(tmp_path / "binary", "")
+    binary.write_bytes(b"\xffs3cret")
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text") as caught:
+        resolve(Credential(file=binary))
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="more than one line") as caught:
+        resolve(Credential(file=private_file(tmp_path / "key", "-----BEGIN\ns3cret\n-----END\n")))
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="cannot be read: embedded null byte"):
+        resolve(Credential(file=Path("a\0b")))
 
 
 def test_key_file_and_agent(tmp_path: Path) -> None:

@@ -100,6 +100,77 @@ def test_nothing_changes_once_loaded(write) -> None:
         ("      rack7:\n", "      rack7:\n        system: sc\n", 12, "rack7.system", "no controller 'sc'"),
         ("default_lab: bench", "default_lab: bnch", 2, "default_lab", "Did you mean 'bench'?"),
         ("version: 1", "version: 3", 1, "version", "allowed: 1"),
+        ("version: 1", "version: '1'", 1, "version", "'1' is not allowed; write 1, as a plain number"),
+        ("version: 1", "version: true", 1, "version", "True is not allowed; write 1"),
+        ("address: 10.0.0.7", "address: 10.0.0.7, port: true", 12, "ssh.port", "valid integer (it is True)"),
+        ("address: 10.0.0.7", "address: 10.0.0.7, port: '22'", 12, "ssh.port", "valid integer (it is '22')"),
+        (
+            "        ssh:",
+            "        local: 'no'\n        ssh:",
+            12,
+            "rack7.local",
+            "valid boolean (it is 'no')",
+        ),
+        ("[root-key]", "root-key", 9, "left.irreversible", "should be a list (it is 'root-key')"),
+        ("64:4c:36:00:00:02", "00:00:00:00:00:00", 10, "right.identity", "no card's own MAC address"),
+        ("64:4c:36:00:00:02", "ff:ff:ff:ff:ff:ff", 10, "right.identity", "no card's own MAC address"),
+        ("64:4c:36:00:00:02", "01:00:5e:00:00:01", 10, "right.identity", "no card's own MAC address"),
+        (
+            "address: 10.0.0.7",
+            "address: -oProxyCommand=x",
+            12,
+            "ssh.address",
+            "not the name or the IP address",
+        ),
+        ("address: 10.0.0.7", 'address: "a\\eb"', 12, "ssh.address", "a character that cannot be printed"),
+        ("user: sysadmin", "user: -x", 12, "ssh.user", "not the name of a user"),
+        (
+            "        power:",
+            "        sysfs: /s*s\n        power:",
+            13,
+            "rack7.sysfs",
+            "not a plain absolute path",
+        ),
+        (
+            "        power:",
+            "        sysfs: /sys;x\n        power:",
+            13,
+            "rack7.sysfs",
+            "not a plain absolute",
+        ),
+        ("        power:", "        sysfs: /a/../b\n        power:", 13, "rack7.sysfs", "and no '..'"),
+        ("        power:", "        upload_dir: tmp\n        power:", 13, "rack7.upload_dir", "not a plain"),
+        (
+            "        power:",
+            "        upload_dir: /dev/shm\n        power:",
+            13,
+            "upload_dir",
+            "never read back",
+        ),
+        (
+            "        power:",
+            "        upload_dir: /t$(x)\n        power:",
+            13,
+            "rack7.upload_dir",
+            "not a plain",
+        ),
+        (
+            "        power:",
+            "        tools: {rsu: rsu -f}\n        power:",
+            13,
+            "tools.rsu",
+            "options are not",
+        ),
+        (
+            "        power:",
+            "        tools: {rsu: -x}\n        power:",
+            13,
+            "tools.rsu",
+            "neither the name nor",
+        ),
+        ("emulated:\n", "emulated: {hostname: 'a;b'}\n", 7, "emulated.hostname", "is not a name"),
+        ("ipmitool -E power off", "'ipmitool \"x'", 13, "command.off", "not a command line: no closing"),
+        ("keys/lab}", "~nobody-of-that-name/x}", 12, "credentials.key_file", "no such home directory"),
         (
             "emulated:\n",
             "emulated:\n        power: {command: {off: a, on: b}}\n",
@@ -150,6 +221,15 @@ LITERAL = "a literal secret may not stand in the inventory. Say where"
         ("{key_file: keys/lab}", "hunter2", 12, LITERAL),
         ("{key_file: keys/lab}", "{file: {password: hunter2}}", 12, LITERAL),
         ("{key_file: keys/lab}", "{env: hunter2!}", 12, "never the secret itself"),
+        ("{key_file: keys/lab}", "{agent: hunter2}", 12, "valid boolean"),
+        ("{key_file: keys/lab}", "{file: {x: hunter2}}", 12, "not a valid path"),
+        ("user: sysadmin,", "user: 'sysadmin:hunter2',", 12, "a password never stands here"),
+        ("address: 10.0.0.7", "address: 'sysadmin:hunter2@10.0.0.7'", 12, "have keys of their own"),
+        ("ipmitool -E power off", "sh -c 'ipmitool -P hunter2 power off'", 13, "from the environment"),
+        ("ipmitool -E power off", "curl -u admin:hunter2 http://pdu", 13, "from the environment"),
+        ("ipmitool -E power off", "curl http://admin:hunter2@pdu", 13, "from the environment"),
+        ("ipmitool -E power off", "env PDU_PASSWORD=hunter2 pdu off", 13, "from the environment"),
+        ("ipmitool -E power off", "sshpass -p hunter2 ssh pdu off", 13, "from the environment"),
         ("ipmitool -E power off", "ipmitool -P hunter2 power off", 13, "from the environment or a file"),
         ("[ipmitool, -E,", "[pdu, --password=hunter2,", 13, "from the environment or a file"),
         (
@@ -172,6 +252,64 @@ def test_literal_secret_is_an_error_that_says_what_to_do_and_does_not_repeat_it(
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "ipmitool -E power off",
+        "ipmitool -f /etc/hil/bmc power off",
+        "pdu --password-file /etc/hil/pdu off 3",
+        "sh -c 'PDU_PASSWORD=$LAB_PDU pdu off 3'",
+        "curl --netrc-file /etc/hil/netrc http://pdu:8080/off",
+    ],
+)
+def test_a_command_may_say_where_its_secret_is(write, line: str) -> None:
+    load_inventory(write(GOOD.replace("ipmitool -E power off", f'"{line}"')))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "key", "said"),
+    [
+        ("b2", "b3", "right.address", "right has no room at 0000:b3:00.0 beside left"),
+        ("b2", "b8", "right.address", "keep addresses 7 buses apart"),
+        ("b8", "b2", "right.address", "right has no room at 0000:b2:00.0 beside left"),
+        ("b2", "b9", None, ""),
+        ("b2", "ab", None, ""),
+        ("03", "b2", "left.address", "from 0000:04:00.0 to 0000:fd:00.0 there is room"),
+        ("04", "fd", None, ""),
+        ("b2", "fe", "right.address", "an emulated card cannot stand at 0000:fe:00.0"),
+    ],
+)
+def test_emulated_cards_need_room_on_the_bus(
+    write, left: str, right: str, key: str | None, said: str
+) -> None:
+    """Root port, switch and four devices: each card takes seven buses (n3000.md 1.1)."""
+    path = write(GOOD.replace('"1B:00.0"', f"0000:{left}:00.0").replace(":5e:", f":{right}:"))
+    if key is None:
+        load_inventory(path)
+    else:
+        message = rejected(path)
+        assert f"cards.{key}: " in message
+        assert said in message
+
+
+def test_where_an_emulated_card_moves_to_there_is_room_as_well(write) -> None:
+    def moved(address: str) -> Path:
+        return write(GOOD.replace("00:00:02}", f"00:00:02, emulated: {{moves_to: {address}}}}}"))
+
+    load_inventory(moved("0000:5d:00.0"))  # its own place, but for one bus
+    message = rejected(moved("0000:1c:00.0"))
+    assert ":10: labs.bench.hosts.twin.cards.right.emulated.moves_to: right has no room at" in message
+    assert "cannot stand at 0000:5e:00.1" in rejected(moved("0000:5e:00.1"))
+    load_inventory(moved("0001:1b:00.0"))  # another domain has buses of its own
+
+
+def test_real_cards_stand_where_their_machine_has_them(write) -> None:
+    """In a virtual machine, two cards may be neighbours on its first bus."""
+    more = "          card1: {address: 0000:00:05.0}\n          card2: {address: 0000:00:06.0}\n"
+    lab = load_inventory(write(GOOD + more)).lab()
+    assert lab.card("rack7/card2")[1].address == "0000:00:06.0"
+
+
+@pytest.mark.parametrize(
     ("entry", "said"),
     [
         ("controllers: {sc: {role: system-controller}}", "exactly one of emulated and url"),
@@ -180,6 +318,9 @@ def test_literal_secret_is_an_error_that_says_what_to_do_and_does_not_repeat_it(
         ("controllers: {sc: {role: system-controller, url: sc}}", "not a URL"),
         ("controllers: {s1: {role: subcloud, emulated: true}}", "names its system controller in 'parent'"),
         ("controllers: {s1: {role: subcloud, parent: sc, emulated: true}}", "no controller 'sc'"),
+        ("controllers: {s1: {role: subcloud, parent: s1, emulated: true}}", "'s1' is a subcloud itself"),
+        ("registries: {local: {url: 'https://x:99999'}}", "not a URL"),
+        ("registries: {local: {url: 'https://[::1'}}", "not a URL"),
         ("registries: {local: {}}", "exactly one of emulated and url"),
     ],
 )
@@ -197,7 +338,16 @@ def test_rules_for_controllers_and_registries(write, entry: str, said: str) -> N
         ("version: 1\nlabs: [\n", ":3: "),
         ("\tversion: 1\n", ":1: "),
         ("a: 1\n---\na: 2\n", "expected a single document"),
+        ("a: " + "{a: " * 3000 + "}" * 3000, "is nested too deeply"),
+        ("version: " + "9" * 5000, "holds a value that cannot be read"),
+        ("version: 2020-13-45", "holds a value that cannot be read"),
+        (
+            "a0: &a0 [x, x, x, x]\n"
+            + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
+            "its aliases make more than 200000 values",
+        ),
     ],
+    ids=lambda value: value[:12],
 )
 def test_what_is_not_an_inventory_at_all(write, text: str, said: str) -> None:
     assert said in rejected(write(text))
@@ -206,6 +356,16 @@ def test_what_is_not_an_inventory_at_all(write, text: str, said: str) -> None:
 def test_binary_file_is_not_a_text_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
     assert "is not a text file" in rejected(tmp_path / "x")
+
+
+def test_a_file_that_does_not_end_is_not_taken_into_memory() -> None:
+    with pytest.raises(ConfigurationError, match="/dev/zero is no inventory: it is longer than"):
+        load_inventory("/dev/zero")
+
+
+def test_a_mark_of_the_byte_order_is_no_content(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert load_inventory(tmp_path / "x.yaml").default_lab == "bench"
 
 
 def test_missing_file_and_directory(tmp_path: Path) -> None:

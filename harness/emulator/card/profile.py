@@ -164,6 +164,9 @@ def profile_docs() -> dict[str, str]:
     return {f.name: str(f.metadata["doc"]) for f in fields(CardProfile)}
 
 
+_NUMBERS = {float: "a number", int: "a whole number"}
+
+
 def _checked(name: str, value: Any, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         if value not in get_args(kind) or isinstance(value, bool):
@@ -174,13 +177,15 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise ConfigurationError(f"The profile value {name} is {value!r}; a list of names is due.")
         return frozenset(value)
+    rate = name.endswith("_rate")
     if kind is bool:
         fits = isinstance(value, bool)
     else:  # int or float, neither negative; a rate divides
         fits = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
-        fits = fits and math.isfinite(value) and value >= 0 and not (name.endswith("_rate") and value == 0)
+        fits = fits and math.isfinite(value) and value >= 0 and not (rate and value == 0)
     if not fits:
-        raise ConfigurationError(f"The profile value {name} is {value!r}; {kind.__name__} is due.")
+        due = "true or false" if kind is bool else f"{_NUMBERS[kind]} {'above' if rate else 'of at least'} 0"
+        raise ConfigurationError(f"The profile value {name} is {value!r}; {due} is due.")
     return value
 
 

@@ -55,7 +55,6 @@ class _Tool:
         now = self._now()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
         self._run.out(f"[{stamp}.{int(now % 1 * 100):02d}] [{level.upper():<8}] {text}\n")
-        self._run.streams.stdout.flush()
 
     # -- before the card ------------------------------------------------------------------------
 

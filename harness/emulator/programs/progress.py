@@ -58,7 +58,6 @@ class Progress:
             else:
                 self.update(self._bytes)
         self._out.write(b"\n")
-        self._out.flush()
 
     def _show(self, ratio: float, detail: str) -> None:
         ratio = min(ratio, 1.0)
@@ -73,4 +72,3 @@ class Progress:
             return
         end = "\r" if self._out.isatty() else "\n"
         self._out.write(f"{text:{_WIDTH}}{end}".encode())
-        self._out.flush()

@@ -1,0 +1,9 @@
+"""Every reader of untrusted bytes that is fuzzed."""
+
+from __future__ import annotations
+
+from support.fuzz import images, texts
+from support.fuzz.engine import Target
+
+ALL: tuple[Target, ...] = (*images.TARGETS, *texts.TARGETS)
+BY_NAME = {target.name: target for target in ALL}
