@@ -28,6 +28,20 @@ def sigterm_is_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def obey_once() -> None:
+    """Let the first SIGINT of this process raise KeyboardInterrupt, and none after it.
+
+    For a process that is told of one Ctrl-C more than once, by the terminal and by who started it.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
+
+
 @contextmanager
 def uninterrupted(doing: str) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM wait until the block is over, however it ends; the third is obeyed at once.

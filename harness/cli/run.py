@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from harness.plugin.progress import Progress
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+#: What pytest's temporary files lie in, with the process id at its end.
+_TEMPORARY = "hil-run-"
 
 _EPILOG = """Examples:
 
@@ -72,7 +78,8 @@ def run(
     arguments += ["-n", str(workers)] if workers else ["-p", "no:xdist"]
     # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
-    with _words_to_stderr(output), sigterm_is_ctrl_c():
+    with _words_to_stderr(output), sigterm_is_ctrl_c(), _temporary_folder() as temporary:
+        arguments += [f"--basetemp={temporary}"]
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
 
 
@@ -137,6 +144,24 @@ def _judge_cut_off(reports: Path, progress: Progress) -> None:
         states = Counter(map(state_of, judgement.scenarios))
         told = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no scenario"
         progress.line(f"The run {run_dir} was cut off; judged now: {told}.  See: hil judge {run_dir}")
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Give the place for pytest's temporary files, which it makes when it needs it; remove it at the end.
+
+    What a run that was killed has left there is removed, too.
+    """
+    base = Path(tempfile.gettempdir())
+    for left in base.glob(f"{_TEMPORARY}*"):
+        number = left.name.removeprefix(_TEMPORARY)
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = base / f"{_TEMPORARY}{os.getpid()}"
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -70,6 +70,12 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[RUN_DIR_KEY] = str(node.config.stash[SESSION].run_dir)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodeready(node: Any) -> None:
+    """Know the workers, so that they can be told of an interruption."""
+    node.config.stash[SESSION].workers.add(node)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for a card (or a host) once per card (or host) of the lab."""
     session = metafunc.config.stash[SESSION]
@@ -200,6 +206,8 @@ def pytest_sessionfinish(
 
     with uninterrupted("undo what the scenarios did, and judge the run"):
         try:
+            if exitstatus == pytest.ExitCode.INTERRUPTED:
+                session.config.stash[SESSION].workers.end()
             yield
         finally:
             finish_run(session, interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)

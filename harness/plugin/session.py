@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError
+from harness.interruption import obey_once
 from harness.plugin.devices import Devices
+from harness.plugin.workers import Workers
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
@@ -38,6 +40,8 @@ class HilSession:
         self._cards: dict[str, CardDriver] = {}
         self._lab: RunningLab | None = None
         self._history: RunHistory | None = None
+        #: The workers that this process controls.
+        self.workers = Workers()
         self._unrecorded: InfrastructureError | None = None
         self._open = ExitStack()
         #: What is wrong with the command line, the inventory or a marker; found while tests are collected.
@@ -79,6 +83,8 @@ class HilSession:
         if self._lab is None:
             from harness.lab.running import start_lab
 
+            if self.worker:
+                obey_once()
             self._lab = self._open.enter_context(start_lab(self.inventory, self.lab_entry.name))
             self._config.hook.pytest_hil_lab_started(lab=self._lab)
         return self._lab

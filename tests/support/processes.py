@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-#: Seconds for what ends by itself.
-PATIENCE = 20.0
+#: Seconds for what comes about by itself, on a machine that has much else to do.
+PATIENCE = 60.0
 
 
 def alive(pid: int) -> bool:
