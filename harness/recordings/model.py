@@ -22,7 +22,7 @@ SCHEMA = 1
 IMAGE_WORD = "{image}"
 #: More paths than any host with its cards shows; beyond it a file is hostile.
 MAX_ENTRIES = 200_000
-#: Samples of a running act count until the next one, unless that came later than this (s).
+#: A look at a running act counts until the next one, unless that came later than this (s).
 RESOLUTION = 5.0
 
 Kind = Literal["content", "unreadable", "write-only", "link", "directory", "left-out", "absent"]
@@ -70,8 +70,8 @@ class Entry:
         for kind, word in _WORDS.items():
             if key == word:
                 text = place.text(word)
-                if kind == "unreadable" and not hasattr(errno, text):
-                    raise place.wrong(f"{text!r} is no errno")
+                if kind == "unreadable" and text not in _ERRNOS:
+                    raise place.wrong(f"{text[:80]!r} is no errno")
                 if kind == "link" and (not text or "\0" in text):
                     raise place.wrong("a link leads nowhere")
                 return cls(kind, text=text)
@@ -79,10 +79,11 @@ class Entry:
             if key == plain and place.mapping()[plain] is True:
                 return cls(plain)
         known = ", ".join(("text", "base64", *_WORDS.values(), *_PLAIN))
-        raise place.wrong(f"{', '.join(keys) or 'nothing'} where one of {known} is due")
+        raise place.wrong(f"{', '.join(keys)[:200] or 'nothing'} where one of {known} is due")
 
 
 _WORDS: dict[Kind, str] = {"unreadable": "errno", "link": "link", "left-out": "left-out"}
+_ERRNOS = frozenset(errno.errorcode.values())
 _PLAIN: tuple[Kind, ...] = ("write-only", "directory", "absent")
 
 
@@ -151,11 +152,16 @@ class Act:
     output: tuple[Piece, ...] = ()
 
     def sample(self, at: float) -> Mapping[str, Entry] | None:
-        """Return what the watched files showed at ``at`` s; None where nobody looked."""
+        """Return what the watched files showed at ``at`` s; None where nobody looked.
+
+        Between two looks the earlier one counts, unless the later one came much later. The first is made
+        before the tool begins and says nothing of what it does: "idle" must not outlast the start.
+        """
         last: Sample | None = None
-        for sample in self.samples:
+        for number, sample in enumerate(self.samples):
             if sample.at > at:
-                return last.values if last and sample.at - last.until <= RESOLUTION else None
+                held = last is not None and number > 1 and sample.at - last.until <= RESOLUTION
+                return last.values if last is not None and held else None
             last = sample
             if at <= sample.until:
                 return sample.values

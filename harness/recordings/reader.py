@@ -28,7 +28,8 @@ class Place:
         """Return the place at ``keys``, one below the other."""
         place = self
         for key in keys:
-            name = f"[{key!r}]" if isinstance(key, int) or not key.isidentifier() else f".{key}"
+            plain = isinstance(key, int) or not key.isidentifier()
+            name = f"[{key if isinstance(key, int) else key[-120:]!r}]" if plain else f".{key[:120]}"
             where = f"{place.where}{name}".removeprefix(".")
             try:
                 place = Place(where, place.value[key])
@@ -54,7 +55,7 @@ class Place:
         """:raises ValueError: there are other keys than ``known``."""
         unknown = sorted(self.mapping().keys() - set(known))
         if unknown:
-            raise self.wrong(f"unknown key {unknown[0]!r}; known are {', '.join(known)}")
+            raise self.wrong(f"unknown key {unknown[0][:80]!r}; known are {', '.join(known)}")
 
     def as_text(self) -> str:
         """Return the text that stands here."""
