@@ -74,7 +74,8 @@ def test_the_security_manager_names_a_device_of_its_own() -> None:
 
 
 def test_devices_are_told_by_the_path_of_an_attribute() -> None:
-    spi = "/sys/devices/pci0000:ae/0000:b2:00.0/fpga_region/region0/dfl-fme.0/dfl_dev.0/x.2.auto/spi_master/spi1/spi1.0"
+    fme = "/sys/devices/pci0000:ae/0000:b2:00.0/fpga_region/region0/dfl-fme.0"
+    spi = f"{fme}/dfl_dev.0/subdev_spi_altera.2.auto/spi_master/spi1/spi1.0"
     assert devices_of(f"{spi}/n3000bmc-sec-update.5.auto/security/flash_count") == {
         "spi1.0",
         "n3000bmc-sec-update.5.auto",
