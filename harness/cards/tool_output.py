@@ -51,6 +51,9 @@ _IOCTL_ERRORS = {
     "flash_wearout": "flash-wearout",
 }
 
+#: What the tool still says when all is told.
+_AFTERWARDS = "Total time"
+
 _LOG = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+\] \[(?P<level>[A-Z]+) *\] (?P<text>.*)$")
 _PID = re.compile(rf"{PID_MARK}([0-9]{{1,10}})")
 _BAR = re.compile(r"^\( *(?P<percent>[0-9]{1,4})%\)")
@@ -167,7 +170,8 @@ def fpgasupdate_statement(text: str, exit_code: int) -> Statement:
             return Statement("failed", error=message)
         if _EXCEPTION.match(message):
             return Statement("failed", follow.phase, message)
-    return Statement("failed", follow.phase, _last(messages, exit_code))
+    said = [message for message in messages if not message.startswith(_AFTERWARDS)]
+    return Statement("failed", follow.phase, _last(said, exit_code))
 
 
 def rsu_statement(text: str, exit_code: int) -> Statement:

@@ -127,7 +127,7 @@ def check_truth(data: bytes) -> str:
     return f"{known} known, {'on bus' if truth.on_bus else 'gone'}"
 
 
-#: Field and reader, of every driver generation and of the tools. That of the mark of generation C reads no value.
+#: Field and reader, of every driver generation and of the tools; the mark of generation C is no value.
 _READERS: set[tuple[str, values.Reader]] = {
     *((a.field, a.reader) for a in ATTRIBUTES if a.field != "generation"),
     ("address", values.pci_address),
