@@ -25,7 +25,6 @@ from harness.registry.images import (
     sized_layers,
 )
 
-
 PINNED_IMAGE = "sha256:f51511445c0baa3fdd74c668d94bb5383aad9d66c6fd847b0618748e3ba2ee6c"
 PINNED_INDEX = "sha256:4ea214dfc996c2d424df0a50868268ec6e7516f6436a6734ed4eed531a70b978"
 
