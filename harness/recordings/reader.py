@@ -28,8 +28,10 @@ class Place:
         """Return the place at ``keys``, one below the other."""
         place = self
         for key in keys:
-            plain = isinstance(key, int) or not key.isidentifier()
-            name = f"[{key if isinstance(key, int) else key[-120:]!r}]" if plain else f".{key[:120]}"
+            if isinstance(key, int):
+                name = f"[{key}]"
+            else:
+                name = f".{key[:120]}" if key.isidentifier() else f"[{key[-120:]!r}]"
             where = f"{place.where}{name}".removeprefix(".")
             try:
                 place = Place(where, place.value[key])

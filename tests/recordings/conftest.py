@@ -79,7 +79,13 @@ class Reached:
 
     def driver(self, card: str = "card0", history: Records | None = None) -> CardDriver:
         entry = self.lab.entry.host(self.name)
-        settings = {"real": False, "settle": 0.5, "sysfs": entry.sysfs}
+        settings = {
+            "real": False,
+            "settle": 0.5,
+            "sysfs": entry.sysfs,
+            "tools": entry.tools.model_dump(),
+            "upload_dir": entry.upload_dir,
+        }
         return CardDriver(self.host, entry.card(card), history or Records(), **settings)  # type: ignore[arg-type]
 
     def truth(self, card: str = "card0") -> CardTruth:

@@ -136,7 +136,7 @@ def test_a_flash_of_a_real_tool_is_recorded_and_performed_again(
             records.append(replace(record, seq=len(records) + 1))
             return records[-1]
 
-    session = Session(machine, [CARD], sysfs=str(file_card.sysfs), interval=0.05)
+    session = Session(machine, [CARD], sysfs=str(file_card.sysfs), tools=programs.tools, interval=0.05)
     driver = CardDriver(
         session.host,
         CARD,
