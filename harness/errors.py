@@ -57,6 +57,10 @@ class BlockedError(InfrastructureError):
     """The scenario could not run; the message names what is missing."""
 
 
+class NotOfferedError(BlockedError):
+    """The driver generation of the card does not offer what was asked for; nothing was changed."""
+
+
 class DeadlineError(InfrastructureError):
     """A remote operation passed its deadline; the message says what it waited for and last saw."""
 

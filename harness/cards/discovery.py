@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.cards import values
-from harness.cards.truth import GENERATION_D
+from harness.cards.generations import attributes_of
 from harness.errors import InfrastructureError
 from harness.hosts.protocol import Host
 from harness.judgement.values import NOT_EXPOSED, Unknown, Value
@@ -19,7 +19,7 @@ MANAGEMENT = 0x0B30
 #: The FPGA functions of a card; 0b32 becomes 0d8f when a 5GNR FEC image is loaded.
 FPGA_FUNCTIONS = frozenset({MANAGEMENT, 0x0B32, 0x0D8F})
 
-_MAC_PATTERN = next(a.pattern for a in GENERATION_D if a.field == "identity")
+_MAC_PATTERNS = tuple(attribute.pattern for attribute in attributes_of("identity"))
 _LSPCI = re.compile(
     r"^(?P<address>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*?"
     r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\](?: \(rev (?P<rev>[0-9a-f]{2})\))?"
@@ -87,7 +87,8 @@ def identities_of(host: Host, *, sysfs: str = "/sys", deadline: float = 30.0) ->
     :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
     """
     folder = f"{sysfs}/bus/pci/devices"
-    result = host.run(["grep", "-H", "", f"{folder}/*/{_MAC_PATTERN}"], deadline=deadline)
+    patterns = [f"{folder}/*/{pattern}" for pattern in _MAC_PATTERNS]
+    result = host.run(["grep", "-H", "", *patterns], deadline=deadline)
     if result.exit_code not in (0, 1, 2):
         raise InfrastructureError(
             f"The cards of {host.name} could not be listed: `grep` ended with exit code "
@@ -141,7 +142,7 @@ def _udev_cards(devices: Iterable[Any]) -> Iterable[FoundCard]:
 def _udev_identity(sys_path: str) -> Value[str]:
     from pathlib import Path
 
-    files = list(Path(sys_path).glob(_MAC_PATTERN))
+    files = [file for pattern in _MAC_PATTERNS for file in Path(sys_path).glob(pattern)]
     if len(files) != 1:
         return NOT_EXPOSED if not files else Unknown("more than one MAC")
     try:

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import posixpath
-import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cards.discovery import find_card
-from harness.cards.gate import Gate, ResetKind
+from harness.cards.eras import FLASHER, RESETTER
+from harness.cards.gate import FIRMWARE_FOLDER, Gate, ResetKind
 from harness.cards.interlock import CardEntry
-from harness.cards.kernel_log import auth_report, new_lines
+from harness.cards.kernel_log import auth_report, devices_of, new_lines
 from harness.cards.parsers import parse_fpgainfo
 from harness.cards.recording import History, Recorder, evidence_of
 from harness.cards.results import FlashResult, ResetResult
 from harness.cards.tool_output import (
     Progress,
-    ToolOutput,
     fpgasupdate_statement,
     rsu_statement,
     upload_statement,
     without_pid,
 )
+from harness.cards.tool_runner import ToolRunner
 from harness.cards.truth import UPDATE_FIELDS, CardTruth, read_truth
 from harness.errors import (
     ConfigurationError,
     DeadlineError,
     DeviceError,
-    HarnessError,
     InfrastructureError,
-    LinkLostError,
+    NotOfferedError,
     RefusedError,
 )
-from harness.hosts.permits import Permit
 from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
-from harness.leases.hold import LOCK_FOLDER, check_begun
+from harness.leases.hold import LOCK_FOLDER
 
 if TYPE_CHECKING:
     from harness.images.facts import ImageFacts
@@ -60,7 +58,7 @@ class CardDriver:
     :param host: the machine it is in. :param entry: the card in the inventory.
     :param history: where everything is recorded.
     :param real: whether it is real hardware; then ``allowed`` limits what cannot be undone.
-    :param tools: ``fpgasupdate``, ``fpgainfo``, ``rsu`` -> name or path on the host.
+    :param tools: ``fpgasupdate``, ``fpgainfo``, ``rsu``, ``docker``, ``ctr`` -> name or path on the host.
     :param upload_dir: folder on the host for images. :param locks: folder for the exclusive hold.
     :param settle: seconds that a card may take to answer after a reset.
     """
@@ -85,11 +83,20 @@ class CardDriver:
         self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks)
         self._record = Recorder(history)
         self._sysfs = sysfs
-        self._upload_dir = upload_dir
+        #: The boot during which an update began whose end nothing shows (generation A).
+        self._unseen: str | None = None
         self._settle = settle
         self._address = entry.address
         self._identity = entry.identity
-        self._tool: ToolOutput | None = None
+        self._runner = ToolRunner(
+            host,
+            self._gate,
+            self.name,
+            address=lambda: self._address,
+            tools=tools or {},
+            upload_dir=upload_dir,
+            abandoned=lambda: self.signal("TERM"),
+        )
 
     @property
     def address(self) -> str:
@@ -151,8 +158,7 @@ class CardDriver:
         self.observe(intent=intent)
         claimed: dict[str, object] = {}
         for topic in ("fme", "security"):
-            result = self.host.run(["fpgainfo", topic, self._address])
-            check_begun(self.host, result, self.name, self._address)
+            result = self._runner.report(topic)
             cards = parse_fpgainfo(result.stdout)
             statement = cards[0].statement() if len(cards) == 1 else {}
             self._record.claim("fpgainfo", self.subject, statement, evidence_of(result), intent)
@@ -192,12 +198,17 @@ class CardDriver:
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             before = self._before(intent, certain=bool(known.irreversible))
-            log = self._kernel_log()
-            with self._on_host(content) as (path, arrived):
-                permit = self._gate.flash(content, arrived, path, self._address, self._lock_name)
-                result = self._run_tool(permit, deadline, on_progress, at_phase)
+            log = self._runner.kernel_log()
+            with self._runner.on_host(content) as (path, arrived), self._followed(before):
+                place = self._runner.place(FLASHER)
+                permit = self._gate.flash(content, arrived, path, self._address, self._lock_name, place)
+                result = self._runner.run(
+                    permit, deadline, on_progress, at_phase, by_blocks=before.generation == "A"
+                )
             text = without_pid(result.text)
             statement = fpgasupdate_statement(text, result.exit_code)
+            if statement.result == "interrupted":
+                self._note_unseen(before)
             self._record.claim(
                 "fpgasupdate", self.subject, statement.to_json(), evidence_of(result, text), intent
             )
@@ -217,12 +228,13 @@ class CardDriver:
         facts: ImageFacts | None = None,
         deadline: float = IDLE_DEADLINE,
     ) -> FlashResult:
-        """Hand an image to the kernel's firmware-upload interface, without the vendor's tool.
+        """Hand an image to the update interface of the card's driver, without the vendor's tool.
 
         The tool refuses some files before the card sees them; so the card's own answer can be had.
         What the kernel says of the update (its ``error``) is the claim of ``firmware-upload``.
 
         :param deadline: seconds for the update to end. Otherwise as :meth:`flash`.
+        :raises NotOfferedError: the driver takes updates by ioctl only, and is not written to.
         :raises DeviceError: the driver of the card offers no such interface.
         """
         content = data if isinstance(data, bytes) else _content(data)
@@ -231,11 +243,12 @@ class CardDriver:
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             before = self._before(intent, certain=bool(known.irreversible))
-            log = self._kernel_log()
+            log = self._runner.kernel_log()
             interface = self._interface()
-            with self._on_host(content) as (path, arrived):
+            folder = FIRMWARE_FOLDER if before.generation == "B" else ""
+            with self._runner.on_host(content, folder) as (path, arrived):
                 permit = self._gate.kernel_upload(content, arrived, path, interface, self._lock_name)
-                result = self._run_tool(permit, deadline, None, None)
+                result = self._runner.run(permit, deadline)
                 late = self._wait_until_idle(deadline)
             error = self.truth(UPDATE_FIELDS).update_error
             statement = upload_statement(error, without_pid(result.text), result.exit_code)
@@ -262,23 +275,17 @@ class CardDriver:
 
         :param kind: ``bmcimg`` reloads BMC and FPGA, ``retimer`` the retimers. :param page: BMC page.
         :param while_updating: reset although an update runs, which can end with a broken flash.
-        :raises RefusedError: an update runs. :raises LinkLostError: the link broke meanwhile.
+        :raises RefusedError: an update runs, or may do so unseen.
+        :raises LinkLostError: the link broke meanwhile.
         """
         parameters = {"kind": kind} | ({"page": page} if page else {})
         with self._record.operation("reset", self.subject, parameters, promise) as intent:
             before = self._before(intent)
-            if (
-                before.update_status != "idle"
-                and isinstance(before.update_status, str)
-                and not while_updating
-            ):
-                raise RefusedError(
-                    f"An update of {self.name} is running (status {before.update_status}); "
-                    "a reset now could break it. Nothing was changed.",
-                    hint="Wait for the update to end.",
-                )
-            permit = self._gate.reset(kind, self._address, self._lock_name, page)
-            result = self._run_tool(permit, deadline, None, None)
+            if not while_updating:
+                self._check_no_update(before)
+            place = self._runner.place(RESETTER)
+            permit = self._gate.reset(kind, self._address, self._lock_name, page, place)
+            result = self._runner.run(permit, deadline)
             text = without_pid(result.text)
             statement = rsu_statement(text, result.exit_code)
             self._record.claim("rsu", self.subject, statement.to_json(), evidence_of(result, text), intent)
@@ -289,6 +296,7 @@ class CardDriver:
     def cancel_update(self) -> CommandResult:
         """Ask the kernel to cancel the card's update; the result's exit code says whether it took it.
 
+        :raises NotOfferedError: the driver takes updates by ioctl only, and is not written to.
         :raises DeviceError: the driver of the card offers no update interface.
         """
         with self._record.operation("cancel-update", self.subject, {}, None):
@@ -300,7 +308,7 @@ class CardDriver:
 
         :raises ConfigurationError: none does.
         """
-        pid = self._tool.pid if self._tool is not None else None
+        pid = self._runner.pid
         with self._record.operation("signal", self.subject, {"signal": name, "pid": pid}, None):
             if pid is None:
                 raise ConfigurationError(
@@ -310,19 +318,39 @@ class CardDriver:
             permit = self._gate.signal(name, pid)
             return self.host.run(permit.argv, permit=permit)
 
-    def _interface(self) -> str:
-        """Return the folder of the kernel's firmware-upload interface for the card.
+    def require_update_attributes(self) -> CardTruth:
+        """Return what is true of an update now, if the card's driver takes and shows one by attributes.
 
-        :raises DeviceError: its driver offers none.
+        :raises NotOfferedError: it takes updates by ioctl only (generations A and C).
+        :raises DeviceError: it offers no update interface at all.
         """
-        status = self.truth(UPDATE_FIELDS)
-        source = status.sources.get("update_status", "")
-        if isinstance(status.update_status, Unknown) or "*" in source:
+        status = self.truth(UPDATE_FIELDS | {"generation"})
+        if isinstance(status.generation, Unknown):
             raise DeviceError(
-                f"{self.name} offers no update interface: {status.update_status}.",
+                f"{self.name} offers no update interface: {status.generation}.",
                 hint="The kernel needs the driver of the card's secure update.",
             )
-        return posixpath.dirname(source)
+        if not status.updates_by_attributes:
+            raise NotOfferedError(
+                f"The driver of {self.name} is of generation {status.generation}: its update interface is an "
+                "ioctl, to which the harness does not write, and nothing shows how far an update is.",
+                hint="Such a card is flashed by the vendor's tool.",
+            )
+        return status
+
+    def _interface(self) -> str:
+        """Return the folder of the update interface of the card's driver.
+
+        :raises NotOfferedError: it has none that the harness writes to.
+        :raises DeviceError: it has none, or it cannot be read.
+        """
+        status = self.require_update_attributes()
+        if isinstance(status.update_status, Unknown):
+            raise DeviceError(
+                f"The update interface of {self.name} cannot be read: {status.update_status}.",
+                hint="See the kernel's log on its host.",
+            )
+        return posixpath.dirname(status.sources["update_status"])
 
     # -- steps ----------------------------------------------------------------------------------------
 
@@ -361,62 +389,39 @@ class CardDriver:
         return facts if facts is not None and facts.sha256 == own.sha256 else own
 
     @contextmanager
-    def _on_host(self, content: bytes) -> Iterator[tuple[str, str]]:
-        """Put the image on the host for a while; give its path and the SHA-256 of what arrived."""
-        path = posixpath.join(self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
-        upload = self._gate.upload(content, path)
+    def _followed(self, before: CardTruth) -> Iterator[None]:
+        """Run a tool meanwhile; note where it is lost."""
+        self._unseen, self._runner.phase = None, ""
         try:
-            self.host.put(content, path, permit=upload)
-            yield path, self._sha256_on_host(path)
-        finally:
-            with suppress(HarnessError):
-                remove = self._gate.remove(path)
-                self.host.run(remove.argv, permit=remove, deadline=10.0)
-
-    def _sha256_on_host(self, path: str) -> str:
-        result = self.host.run(["sha256sum", path], deadline=120.0)
-        check_begun(self.host, result, self.name, self._address)
-        return result.stdout.split(" ", 1)[0].lstrip("\\") if result.exit_code == 0 else ""
-
-    def _run_tool(
-        self,
-        permit: Permit,
-        deadline: float,
-        on_progress: Callable[[Progress], None] | None,
-        at_phase: Callable[[str], None] | None,
-    ) -> CommandResult:
-        """Run a tool under the exclusive hold, following what it prints.
-
-        Where the harness stops waiting (deadline, Ctrl-C) the tool is asked to end: nothing is left
-        running that nobody follows.
-        """
-        follow = ToolOutput()
-
-        def on_output(text: str) -> None:
-            for progress in follow.feed(text):
-                if on_progress is not None:
-                    on_progress(progress)
-                if at_phase is not None and progress.percent is None:
-                    at_phase(progress.phase)
-
-        self._tool = follow
-        try:
-            result = self.host.run(permit.argv, permit=permit, deadline=deadline, on_output=on_output)
-        except BaseException as error:
-            if follow.pid is not None and not isinstance(error, LinkLostError):
-                with suppress(HarnessError):
-                    self.signal("TERM")
+            yield
+        except BaseException:
+            self._note_unseen(before)
             raise
-        finally:
-            self._tool = None
-        check_begun(self.host, result, self.name, self._address)
-        if result.lost:
-            raise LinkLostError(
-                f"The link to {self.host.name} broke while {permit.act} of {self.name} ran; the last that "
-                f"was seen of it: {without_pid(result.text).rstrip()[-200:]!r}.",
-                hint="Bring the host back and look at the card; the tool may have gone on.",
+
+    def _note_unseen(self, before: CardTruth) -> None:
+        """A tool is gone before its end: remember an update that the card may go on with unseen.
+
+        Generation A shows nothing of an update, and its card goes on with what it programs. Every other one
+        shows it, or lets no tool go before.
+        """
+        if before.generation == "A" and self._runner.phase == "programming":
+            self._unseen = before.boot_id if isinstance(before.boot_id, str) else ""
+
+    def _check_no_update(self, before: CardTruth) -> None:
+        """:raises RefusedError: an update of the card runs, or may do so unseen."""
+        if isinstance(before.update_status, str) and before.update_status != "idle":
+            raise RefusedError(
+                f"An update of {self.name} is running (status {before.update_status}); "
+                "a reset now could break it. Nothing was changed.",
+                hint="Wait for the update to end.",
             )
-        return result
+        booted = isinstance(before.boot_id, str) and self._unseen not in ("", before.boot_id)
+        if self._unseen is not None and not booted:
+            raise RefusedError(
+                f"The last update of {self.name} was left while the card programmed, and its driver does not "
+                "show whether that is over; a reset now could break it. Nothing was changed.",
+                hint="Programming takes up to 40 minutes. Wait that long and cycle the host's power.",
+            )
 
     def _wait_until_idle(self, idle_deadline: float) -> DeadlineError | None:
         """Wait for the card's update to be over: until then reading disturbs it, and the tool may have
@@ -454,24 +459,16 @@ class CardDriver:
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
 
-    def _kernel_log(self) -> str | Unknown:
-        result = self.host.run(["dmesg"])
-        if result.exit_code != 0:
-            return Unknown(result.stderr.strip() or f"`dmesg` ended with exit code {result.exit_code}")
-        return result.stdout
-
     def _logged(self, before: str | Unknown, after: CardTruth, intent: int) -> str:
         """Record what the kernel logged of the update since ``before``; return its code, or ``""``."""
-        now = self._kernel_log()
+        now = self._runner.kernel_log()
         if isinstance(before, Unknown) or isinstance(now, Unknown):
             reason = before if isinstance(before, Unknown) else now
             unread = Evidence(str(reason), "dmesg")
             self._record.claim("kernel-log", self.subject, {"auth_code": reason}, unread, intent)
             return ""
-        source = after.sources.get("update_status", "")
-        parts = [part for part in source.split("/") if part.endswith(".auto") and "sec-update" in part]
-        device = parts[-1] if parts and "*" not in parts[-1] else None
-        report = auth_report(new_lines(before, now), device)
+        sources = (after.sources.get(name, "") for name in ("generation", "update_status", "sr_root"))
+        report = auth_report(new_lines(before, now), frozenset().union(*map(devices_of, sources)))
         if report is None:
             return ""
         self._record.claim(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
+from harness.cards.eras import FLASHER, IMAGE, RESETTER, Place
 from harness.cards.interlock import CardEntry, check
 from harness.cards.tool_output import PID_MARK
 from harness.errors import HarnessBug, RefusedError
@@ -20,8 +22,14 @@ SignalName = Literal["TERM", "INT", "KILL", "HUP", "STOP", "CONT"]
 _AUTHORITY = Authority("cards")
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _UPLOADED = re.compile(r"/(?:[A-Za-z0-9._+-]+/)*hil-[0-9a-f-]+\.bin")
-_CANCEL = re.compile(r"/[A-Za-z0-9._:/+-]+/firmware/secure-update[0-9]*/cancel")
-_INTERFACE = re.compile(r"/[A-Za-z0-9._:/+-]+/firmware/secure-update[0-9]*")
+#: Generation D: the kernel's firmware-upload; B: the security manager. A and C have an ioctl; there is no way
+#: to write to that.
+_FORM = r"/[A-Za-z0-9._:/+-]+/(?:firmware/secure-update[0-9]*|i?fpga_sec_mgr/i?fpga_sec[0-9]+/update)"
+_INTERFACE = re.compile(_FORM)
+_CANCEL = re.compile(f"{_FORM}/cancel")
+_TOPIC = re.compile(r"fme|security|phy|bmc")
+#: Where the kernel's loader finds a file that is named to generation B's driver.
+FIRMWARE_FOLDER = "/usr/lib/firmware"
 _SIGNALS = frozenset({"TERM", "INT", "KILL", "HUP", "STOP", "CONT"})
 #: As sysinv runs the tool (n3000.md 1.2): its progress bar is not ASCII.
 _LOCALE = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}
@@ -93,26 +101,35 @@ class Gate:
         _must(_UPLOADED, path)
         return _AUTHORITY.write("upload", self._host, path, facts.sha256, self._entry.name)
 
-    def flash(self, data: bytes, sha256_on_host: str, path: str, address: str, identity: str) -> Permit:
+    def flash(
+        self,
+        data: bytes,
+        sha256_on_host: str,
+        path: str,
+        address: str,
+        identity: str,
+        place: Place | None = None,
+    ) -> Permit:
         """Return the permit to flash the file ``path`` to the card at ``address``.
 
         :param sha256_on_host: what the host says that the file holds.
+        :param place: where the host has the tool; by default it is the host's own.
         :raises RefusedError: the file on the host is not ``data``, or the card does not permit it.
         """
         self._arrived(data, sha256_on_host, path)
         _must(_ADDRESS, address)
-        tool = self._tools.get("fpgasupdate", "fpgasupdate")
-        argv = _started(held([tool, "-y", "--log-level", "debug", path, address], identity, self._locks))
+        argv = _started(held(self._checked(place).flash(path, address), identity, self._locks))
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def kernel_upload(
         self, data: bytes, sha256_on_host: str, path: str, interface: str, identity: str
     ) -> Permit:
-        """Return the permit to hand the file ``path`` to the kernel's firmware-upload ``interface``.
+        """Return the permit to hand the file ``path`` to the update ``interface`` of the card's driver.
 
-        The three writes are those of Documentation/ABI/testing/sysfs-class-firmware.
+        The writes are those of Documentation/ABI/testing/sysfs-class-firmware (generation D) and
+        sysfs-class-ifpga-sec-mgr (B): the file's bytes, or its name in the kernel's firmware folder.
 
-        :param interface: the folder ``.../firmware/secure-updateN`` of the card's driver.
+        :param interface: the folder ``.../firmware/secure-updateN`` or ``.../ifpga_secN/update``.
         :raises RefusedError: as :meth:`flash` does.
         """
         self._arrived(data, sha256_on_host, path)
@@ -120,6 +137,11 @@ class Gate:
         writes = (
             f"echo 1 > {interface}/loading && cat {path} > {interface}/data && echo 0 > {interface}/loading"
         )
+        if interface.endswith("/update"):
+            folder, name = posixpath.split(path)
+            if folder != FIRMWARE_FOLDER:
+                raise HarnessBug(f"{path!r} is not where the kernel looks for a file that is named to it.")
+            writes = f"printf %s {name} > {interface}/filename"
         argv = _started(held(["sh", "-c", writes], identity, self._locks))
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
@@ -133,13 +155,20 @@ class Gate:
             )
         _must(_UPLOADED, path)
 
-    def reset(self, kind: ResetKind, address: str, identity: str, page: str | None = None) -> Permit:
+    def reset(
+        self,
+        kind: ResetKind,
+        address: str,
+        identity: str,
+        page: str | None = None,
+        place: Place | None = None,
+    ) -> Permit:
         """Return the permit to reset the card at ``address``. :param page: BMC page: user, factory."""
         _must(_ADDRESS, address)
         if kind not in ("bmcimg", "retimer") or page not in (None, "user", "factory"):
             raise RefusedError(f"There is no reset {kind!r} with page {page!r} of an N3000.")
-        words = [self._tools.get("rsu", "rsu"), kind, address, *(("-p", page) if page else ())]
-        argv = _started(held(words, identity, self._locks))
+        words = (kind, address, *(("-p", page) if page else ()))
+        argv = _started(held(self._checked(place).ask("rsu", *words), identity, self._locks))
         return _AUTHORITY.command("reset", self._host, argv, self._entry.name)
 
     def signal(self, name: str, pid: int) -> Permit:
@@ -156,6 +185,28 @@ class Gate:
         _must(_CANCEL, path)
         argv = ["sh", "-c", f"echo 1 > {shlex.quote(path)}"]
         return _AUTHORITY.command("cancel-update", self._host, argv, self._entry.name)
+
+    def report(self, topic: str, address: str, place: Place) -> Permit:
+        """Return the permit to have `fpgainfo` of a tool image show ``topic``: that runs a container."""
+        _must(_TOPIC, topic)
+        _must(_ADDRESS, address)
+        argv = self._checked(place).ask("fpgainfo", topic, address)
+        return _AUTHORITY.command("report", self._host, argv, self._entry.name)
+
+    def clear(self, container: str, place: Place) -> Permit:
+        """Return the permit to remove a tool's ``container`` that an earlier run has left behind."""
+        if container not in (FLASHER, RESETTER):
+            raise HarnessBug(f"{container!r} is no container of the card's tools.")
+        return _AUTHORITY.command(
+            "remove", self._host, self._checked(place).remove(container), self._entry.name
+        )
+
+    def _checked(self, place: Place | None) -> Place:
+        """Return ``place``, the host's own tools by default, if what it names may be part of a command."""
+        place = place or Place("host", tools=self._tools)
+        if place.era != "host":
+            _must(IMAGE, place.image)
+        return place
 
     def remove(self, path: str) -> Permit:
         """Return the permit to remove the image file ``path`` that was put on the host."""

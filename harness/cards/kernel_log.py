@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 _AUTH = re.compile(r"RSU auth result: (?:0x|8'h)([0-9a-fA-F]{1,8})\b")
 _DOORBELL = re.compile(r"(?:Doorbell|RSU error status): (?:0x|8'h)([0-9a-fA-F]{1,8})\b")
-_DEVICE = re.compile(r"\bn3000bmc-sec-update\.\d+\.auto\b")
+#: The device of the secure update (generations B to D), or the SPI device that generation A logs.
+_DEVICE = re.compile(r"\b(?:(?:n3000bmc-sec-update|n3000bmc-secure|m10bmc-secure)\.\d+\.auto|spi\d+\.\d+)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,23 @@ def _matched(new: list[str], fallback: list[int], kept: int, line: str) -> int:
     return kept + (new[kept] == line)
 
 
-def auth_report(lines: list[str], device: str | None) -> AuthReport | None:
+def devices_of(path: str) -> frozenset[str]:
+    """Return the names under which the kernel's log may have the card's driver, by a file's ``path``."""
+    return frozenset(part for part in path.split("/") if _DEVICE.fullmatch(part))
+
+
+def auth_report(lines: list[str], devices: Collection[str]) -> AuthReport | None:
     """Return the last report of an update's authentication in ``lines``; None where there is none.
 
-    :param device: name of the card's update device (``n3000bmc-sec-update.5.auto``); lines of another
-        card's device are passed over. Old drivers log the SPI device only; those lines count.
+    :param devices: names of the card's devices (:func:`devices_of`). Lines of another card's device are
+        passed over; where none of that kind is known, such as old drivers' SPI device, those lines count.
     """
     auth = doorbell = ""
     kept = []
+    kinds = {_kind(device) for device in devices}
     for line in lines:
         named = _DEVICE.search(line)
-        if named and device is not None and named[0] != device:
+        if named and _kind(named[0]) in kinds and named[0] not in devices:
             continue
         if match := _AUTH.search(line):
             auth = f"{int(match[1], 16):#04x}"
@@ -70,3 +78,7 @@ def auth_report(lines: list[str], device: str | None) -> AuthReport | None:
             continue
         kept.append(line)
     return AuthReport(auth, doorbell, "\n".join(kept)) if kept else None
+
+
+def _kind(device: str) -> str:
+    return "spi" if device.startswith("spi") else "secure"

@@ -16,7 +16,6 @@ _BMC_LINE = re.compile(
 )
 _SENSOR = re.compile(r"^\( *(?P<number>[0-9]{1,4})\) (?P<name>[^:]*[^: ]) *: (?P<value>.*)$")
 _READING = re.compile(r"^(?P<number>-?[0-9]{1,9}(?:\.[0-9]{1,9})?) (?P<unit>[A-Za-z]+)$")
-_RETIMER = re.compile(r"[0-9a-fA-F]{1,4}\.[0-9a-fA-F]{1,4}")
 _NOT_SUPPORTED = "sec info is not supported"
 
 
@@ -35,13 +34,6 @@ def _hash_text(text: str) -> Value[str]:
         return Unknown("not supported")
     # `None` stands for a hash that was not read as well as for none at all: it says nothing.
     return values.root_hash(plain) if plain else Unknown("empty")
-
-
-def _retimer(text: str) -> Value[str]:
-    plain = text.strip()
-    if set(plain.lower()) <= set("f.") and _RETIMER.fullmatch(plain):
-        return Unknown("all ones")
-    return plain.lower() if _RETIMER.fullmatch(plain) else values.garbage(text, "a retimer version")
 
 
 #: Label (lower case, single blanks) -> field and how its value is read.
@@ -65,8 +57,8 @@ _ROWS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "fim csk ids canceled": ("sr_cancelled", _csk_text),
     "sr csk ids canceled": ("sr_cancelled", _csk_text),
     "user flash update counter": ("flash_count", values.flash_count),
-    "retimer a version": ("retimer_a_version", _retimer),
-    "retimer b version": ("retimer_b_version", _retimer),
+    "retimer a version": ("retimer_a_version", values.retimer_version),
+    "retimer b version": ("retimer_b_version", values.retimer_version),
 }
 _SECURITY = ("sr_root", "bmc_root", "pr_root", "sr_cancelled", "bmc_cancelled", "pr_cancelled", "flash_count")
 
@@ -85,9 +77,8 @@ class Sensor:
 class CardInfo:
     """What ``fpgainfo`` says of one card.
 
-    ``fields``: by the names of :class:`harness.cards.truth.CardTruth` and ``retimer_a_version``,
-    ``retimer_b_version``; only those that the text speaks of. ``sensors`` in the
-    order of the text. ``rows``: every other label with its text.
+    ``fields``: by the names of :class:`harness.cards.truth.CardTruth`; only those that the text speaks of.
+    ``sensors`` in the order of the text. ``rows``: every other label with its text.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)

@@ -24,6 +24,12 @@ _PHASES: tuple[tuple[str, str], ...] = (
     ("writing to staging area", "transferring"),
     ("applying update", "programming"),
 )
+#: The first that the tool of the block-wise ioctls (generation A) says: from here on the card is prepared.
+_STARTED = ("updating from file", "preparing")
+#: What an engine says when it could not run the tool at all.
+_ENGINE_FAILED = re.compile(r"^(?:docker|ctr): .+$")
+#: What the tool makes of wear-out that an ioctl reports (n3000.md 5.1).
+_WORN = "Secure update is delayed due to excessive flash counts"
 #: The tool stops before the card has seen anything (n3000.md 2.8, 5.1).
 _NOT_SENT: tuple[str, ...] = (
     "Unknown file format",
@@ -44,6 +50,9 @@ _IOCTL_ERRORS = {
     "rw_error": "read-write-error",
     "flash_wearout": "flash-wearout",
 }
+
+#: What the tool still says when all is told.
+_AFTERWARDS = "Total time"
 
 _LOG = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+\] \[(?P<level>[A-Z]+) *\] (?P<text>.*)$")
 _PID = re.compile(rf"{PID_MARK}([0-9]{{1,10}})")
@@ -82,10 +91,14 @@ class Statement:
 
 
 class ToolOutput:
-    """Follows a tool's output as it arrives."""
+    """Follows a tool's output as it arrives.
 
-    def __init__(self) -> None:
+    ``by_blocks``: the tool prepares the card by itself, and says so by nothing but that it begins.
+    """
+
+    def __init__(self, *, by_blocks: bool = False) -> None:
         self.phase = ""
+        self._phases = (*_PHASES, _STARTED) if by_blocks else _PHASES
         self.pid: int | None = None
         self._rest = ""
         self._too_long = False
@@ -115,7 +128,7 @@ class ToolOutput:
             # Some versions count beyond 100 % (opae-sdk #3078).
             return Progress(self.phase, min(100, int(bar["percent"])), line) if self.phase else None
         text = _message(line)
-        for words, phase in _PHASES:
+        for words, phase in self._phases:
             if text.startswith(words):
                 self.phase = phase
                 return Progress(phase, None, line)
@@ -132,7 +145,7 @@ def fpgasupdate_statement(text: str, exit_code: int) -> Statement:
 
     An exit code of 0 is a statement of success, whatever the text says: that is what its users go by.
     """
-    follow = ToolOutput()
+    follow = ToolOutput(by_blocks=True)
     follow.feed(text + "\n")
     messages = [_message(line.rstrip()) for line in re.split(r"[\r\n]+", text) if line.strip()]
     if exit_code == 0:
@@ -151,9 +164,14 @@ def fpgasupdate_statement(text: str, exit_code: int) -> Statement:
             return Statement("failed", follow.phase, _IOCTL_ERRORS[message])
         if message.startswith("Secure update timed out"):
             return Statement("failed", follow.phase, "timeout")
+        if message.startswith(_WORN):
+            return Statement("failed", follow.phase, "flash-wearout")
+        if _ENGINE_FAILED.match(message):
+            return Statement("failed", error=message)
         if _EXCEPTION.match(message):
             return Statement("failed", follow.phase, message)
-    return Statement("failed", follow.phase, _last(messages, exit_code))
+    said = [message for message in messages if not message.startswith(_AFTERWARDS)]
+    return Statement("failed", follow.phase, _last(said, exit_code))
 
 
 def rsu_statement(text: str, exit_code: int) -> Statement:
@@ -168,6 +186,8 @@ def rsu_statement(text: str, exit_code: int) -> Statement:
         return Statement("interrupted", error="ended without an exit code")
     if exit_code in (64, 69):
         return Statement("not-sent", error=_last(messages, exit_code))
+    if failed := [message for message in messages if _ENGINE_FAILED.match(message)]:
+        return Statement("failed", error=failed[-1])
     return Statement("failed", error=_last(messages, exit_code))
 
 

@@ -6,31 +6,38 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from harness.cards import values
+from harness.cards.generations import ATTRIBUTES, BY_ATTRIBUTES, MARKS, Attribute
 from harness.errors import InfrastructureError
 from harness.hosts.protocol import Host
 from harness.judgement.values import ALL_ONES, NOT_EXPOSED, Unknown, Value
 
 UNREAD = Unknown("not read")
+_NO_GENERATION = Unknown("no update interface of a known driver generation")
 
 
 @dataclass(frozen=True, slots=True)
 class CardTruth:
     """The state of one card as its host's kernel exposes it; each field a value or :class:`Unknown`.
 
+    ``generation``: the driver generation, ``A`` to ``D``; what it does not expose is Unknown (not exposed).
     ``address``: PCI address that answered; ``device_id``: PCI device id of its management function;
     ``identity``: the card's first MAC. Root entry hashes are
     lower-case hex, ``""`` where none is programmed; ``*_cancelled`` are CSK ids. Versions have the form
-    ``D.2.0.6`` (``bmc_version``: MAX10 build, ``bmcfw_version``: Nios firmware). ``boot_page`` is bit 36
-    of ``bitstream_id``. ``boot_id`` changes when the host boots. ``sources``: field -> file it was read
+    ``D.2.0.6`` (``bmc_version``: MAX10 build, ``bmcfw_version``: Nios firmware), those of the retimers
+    ``101c.1064``. ``boot_page`` is bit 36
+    of ``bitstream_id``. ``hw_errinfo`` is the doorbell (upper half) and the authentication result of an
+    update that failed. ``boot_id`` changes when the host boots. ``sources``: field -> file it was read
     from, or the pattern that was asked for. (n3000.md 4.1, 4.2, 6)
     """
 
     address: Value[str] = UNREAD
     identity: Value[str] = UNREAD
     driver: Value[str] = UNREAD
+    generation: Value[str] = UNREAD
     device_id: Value[int] = UNREAD
     bitstream_id: Value[int] = UNREAD
     bitstream_metadata: Value[int] = UNREAD
@@ -45,9 +52,12 @@ class CardTruth:
     flash_count: Value[int] = UNREAD
     bmc_version: Value[str] = UNREAD
     bmcfw_version: Value[str] = UNREAD
+    retimer_a_version: Value[str] = UNREAD
+    retimer_b_version: Value[str] = UNREAD
     update_status: Value[str] = UNREAD
     update_error: Value[str] = UNREAD
     remaining_size: Value[int] = UNREAD
+    hw_errinfo: Value[int] = UNREAD
     boot_id: Value[str] = UNREAD
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,71 +75,11 @@ class CardTruth:
         """Whether a PCI device stands at the address."""
         return not isinstance(self.address, Unknown)
 
+    @property
+    def updates_by_attributes(self) -> bool:
+        """Whether the driver shows an update, and takes one, by attributes (not by ioctls alone)."""
+        return self.generation in BY_ATTRIBUTES
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One field of :class:`CardTruth`: the file pattern below the PCI device (or absolute) and its reader.
-
-    ``may_be_empty``: an empty file is a legal value (``grep`` prints nothing for one). ``witnesses``: fields
-    that show, by reading all ones, that the bus which this one is read over is dead.
-    """
-
-    field: str
-    pattern: str
-    reader: values.Reader
-    may_be_empty: bool = False
-    witnesses: tuple[str, ...] = ()
-
-
-_FME = "fpga_region/region*/dfl-fme.*"
-_BMC = f"{_FME}/dfl_dev.*/*spi*/spi_master/spi*/spi*.*"
-_UPDATE = f"{_BMC}/n3000bmc-sec-update.*.auto"
-
-#: What is read from the FPGA's registers is nothing when its id reads all ones.
-_FPGA_BUS = ("bitstream_id",)
-#: BMC and flash are behind the FPGA and one more bus (n3000.md 1.1). Flash has no value of its own for a dead
-#: bus: all ones there are "hash not programmed", no cancelled CSK and a count of 0 (n3000.md 4.3).
-_BMC_BUS = (*_FPGA_BUS, "bmc_version", "bmcfw_version")
-
-#: Driver generation D: in-tree DFL with the firmware-upload interface (n3000.md 4.1, 4.2).
-GENERATION_D: tuple[Attribute, ...] = (
-    Attribute("identity", f"{_BMC}/mac_address", values.mac, witnesses=_BMC_BUS),
-    Attribute("device_id", "device", values.device_id),
-    Attribute("bitstream_id", f"{_FME}/bitstream_id", values.word64),
-    Attribute("bitstream_metadata", f"{_FME}/bitstream_metadata", values.word64, witnesses=_FPGA_BUS),
-    Attribute(
-        "interface_id",
-        f"{_FME}/dfl-fme-region.*/fpga_region/region*/compat_id",
-        values.interface_id,
-        witnesses=_FPGA_BUS,
-    ),
-    *(
-        Attribute(
-            f"{section}_root",
-            f"{_UPDATE}/security/{section}_root_entry_hash",
-            values.root_hash,
-            witnesses=_BMC_BUS,
-        )
-        for section in ("sr", "bmc", "pr")
-    ),
-    *(
-        Attribute(
-            f"{section}_cancelled",
-            f"{_UPDATE}/security/{section}_canceled_csks",
-            values.csk_ids,
-            may_be_empty=True,
-            witnesses=_BMC_BUS,
-        )
-        for section in ("sr", "bmc", "pr")
-    ),
-    Attribute("flash_count", f"{_UPDATE}/security/flash_count", values.flash_count, witnesses=_BMC_BUS),
-    Attribute("bmc_version", f"{_BMC}/bmc_version", values.version_word, witnesses=_BMC_BUS),
-    Attribute("bmcfw_version", f"{_BMC}/bmcfw_version", values.version_word, witnesses=_BMC_BUS),
-    Attribute("update_status", f"{_UPDATE}/firmware/secure-update*/status", values.update_status),
-    Attribute("update_error", f"{_UPDATE}/firmware/secure-update*/error", values.update_error, True),
-    Attribute("remaining_size", f"{_UPDATE}/firmware/secure-update*/remaining_size", values.remaining_size),
-    Attribute("boot_id", "/proc/sys/kernel/random/boot_id", values.boot_id),
-)
 
 _FIELDS = frozenset(field.name for field in fields(CardTruth)) - {"sources"}
 
@@ -171,25 +121,28 @@ def read_truth(
     return probe.parse(result.stdout, result.stderr)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What one place said. ``exposed``: it is there; ``heard``: something was printed or complained of."""
+
+    value: Any
+    source: str
+    exposed: bool = True
+    heard: bool = True
+
+
 class Probe:
     """The one command that reads a card, and what its text means."""
 
     def __init__(self, address: str, sysfs: str = "/sys", fields: Collection[str] | None = None) -> None:
         self._address = address
-        device = f"{sysfs}/bus/pci/devices/{address}"
-        self._uevent = f"{device}/uevent"
+        self._device = f"{sysfs}/bus/pci/devices/{address}"
+        self._uevent = f"{self._device}/uevent"
         self._asked = _FIELDS if fields is None else frozenset(fields)
         needed = self._asked | {"bitstream_id"} if "boot_page" in self._asked else self._asked
-        needed = needed.union(
-            *(attribute.witnesses for attribute in GENERATION_D if attribute.field in needed)
-        )
-        self._patterns = {
-            attribute: posixpath.join(device, attribute.pattern)
-            for attribute in GENERATION_D
-            if attribute.field in needed
-        }
-        #: What a line that matters begins with, up to the first name that a pattern leaves open.
-        self._places = tuple({path.partition("*")[0] for path in (self._uevent, *self._patterns.values())})
+        needed = needed.union(*(attribute.witnesses for attribute in ATTRIBUTES if attribute.field in needed))
+        marks = tuple(MARKS.values()) if "generation" in needed else ()
+        self._attributes = [a for a in ATTRIBUTES if a.field in needed or a in marks]
 
     @property
     def argv(self) -> list[str]:
@@ -197,30 +150,35 @@ class Probe:
 
         It comes last: a device always has one, so that its lines show that none before them is missing.
         """
-        return ["grep", "-H", "", *self._patterns.values(), self._uevent]
+        return ["grep", "-H", "", *(self._path(a.pattern) for a in self._attributes), self._uevent]
+
+    def _path(self, pattern: str) -> str:
+        return posixpath.join(self._device, pattern)
 
     def parse(self, stdout: str, stderr: str) -> CardTruth:
         """Return what the two streams of the command say; damaged text gives Unknown, never an error."""
-        # `grep` ends every line: what follows the last end was cut off, and so was what lies beyond.
-        printed = stdout[:_LONGEST_ANSWER].split("\n")[:-1]
-        complaints = dict(_complaints([*stderr[:_LONGEST_ANSWER].split("\n"), *printed]))
-        printed = [line for line in printed if line.startswith(self._places)]
-        uevent = self._lines(self._uevent, printed)
+        answer = _Answer(self._device, stdout, stderr)
         found: dict[str, Any] = {}
         sources = {"address": self._uevent, "driver": self._uevent}
+        uevent = answer.rows("uevent").get("uevent")
         gone = None
-        if self._uevent not in uevent:
-            reason = complaints.get(self._uevent, "no answer")
+        if uevent is None:
+            reason = answer.complaints.get("uevent", "no answer")
             missing = "No such file" in reason
             gone = Unknown(f"no device at {self._address}" if missing else f"{self._uevent}: {reason}")
             found |= {"address": gone, "driver": gone}
         else:
-            found |= {"address": self._address, "driver": _driver(uevent[self._uevent])}
-        for attribute, pattern in self._patterns.items():
-            value, source = self._field(attribute, pattern, printed, complaints)
-            if gone is not None and value is NOT_EXPOSED:
-                value = gone
-            found[attribute.field], sources[attribute.field] = value, source
+            found |= {"address": self._address, "driver": _driver(uevent)}
+        readings = {attribute: self._reading(attribute, answer) for attribute in self._attributes}
+        generation = _generation(readings)
+        chosen = {
+            attribute.field: self._chosen(attribute.field, readings, generation.value)
+            for attribute in self._attributes
+        }
+        for name, reading in (chosen | {"generation": generation}).items():
+            found[name], sources[name] = reading.value, reading.source
+        if gone is not None:
+            found |= {name: gone for name, value in found.items() if value in (NOT_EXPOSED, _NO_GENERATION)}
         found |= self._behind_dead_buses(found)
         if "boot_page" in self._asked:
             found["boot_page"] = values.boot_page(found["bitstream_id"])
@@ -236,46 +194,110 @@ class Probe:
         dead = {name for name, value in found.items() if value == ALL_ONES}
         return {
             attribute.field: Unknown(f"the bus is dead: {witness} reads all ones")
-            for attribute in self._patterns
-            if not isinstance(found[attribute.field], Unknown)
+            for attribute in self._attributes
+            if attribute.witnesses and not isinstance(found[attribute.field], Unknown)
             for witness in attribute.witnesses
             if witness in dead
         }
 
-    def _field(
-        self, attribute: Attribute, pattern: str, printed: list[str], complaints: Mapping[str, str]
-    ) -> tuple[Any, str]:
-        files = self._lines(pattern, printed)
-        matcher = re.compile(_as_regex(pattern))
-        failed = {path: why for path, why in complaints.items() if path == pattern or matcher.fullmatch(path)}
+    def _chosen(self, name: str, readings: Mapping[Attribute, _Reading], generation: Value[str]) -> _Reading:
+        """Return what was read of a field at the one place, of all generations', where it is shown."""
+        places = [attribute for attribute in readings if attribute.field == name]
+        shown = _heard([readings[attribute] for attribute in places])
+        if len(shown) == 1:
+            return shown[0]
+        if shown:
+            sources = [reading.source for reading in shown]
+            reason = f"ambiguous: {' and '.join(sources)}" if shown[0].heard else "no answer"
+            return _Reading(Unknown(reason), " or ".join(sources))
+        own = [a for a in places if isinstance(generation, str) and generation in a.generations]
+        return _Reading(
+            NOT_EXPOSED, " or ".join(self._path(attribute.pattern) for attribute in own or places)
+        )
+
+    def _reading(self, attribute: Attribute, answer: _Answer) -> _Reading:
+        """Return what the files that ``attribute`` names say."""
+        pattern = self._path(attribute.pattern)
+        failed = answer.failures(attribute.pattern)
         if failed:
             path, reason = next(iter(failed.items()))
-            if path == pattern and "No such file" in reason:
-                return NOT_EXPOSED, pattern
-            return Unknown(reason), path
+            if path == attribute.pattern and "No such file" in reason:
+                return _Reading(NOT_EXPOSED, pattern, exposed=False)
+            return _Reading(Unknown(reason), self._path(path))
+        files = answer.rows(attribute.pattern)
         if len(files) > 1:
-            shown = " and ".join(sorted(files)[:3])
-            return Unknown(f"ambiguous: {shown}{' and more' if len(files) > 3 else ''}"), pattern
+            shown = " and ".join(map(self._path, sorted(files)[:3]))
+            return _Reading(Unknown(f"ambiguous: {shown}{' and more' if len(files) > 3 else ''}"), pattern)
         if not files:
-            if not (printed and printed[-1].startswith(f"{self._uevent}:")):
-                return Unknown("no answer"), pattern
+            if not answer.complete:
+                return _Reading(Unknown("no answer"), pattern, heard=False)
             # Neither printed nor complained about, although `grep` came further: it is there and empty.
-            return (attribute.reader("") if attribute.may_be_empty else Unknown("empty")), pattern
+            value = attribute.reader("") if attribute.may_be_empty else Unknown("empty")
+            return _Reading(value, pattern, heard=False)
         path, lines = next(iter(files.items()))
         if len(lines) != 1:
-            return Unknown(f"{len(lines)} lines where one was due"), path
+            return _Reading(Unknown(f"{len(lines)} lines where one was due"), self._path(path))
         if not lines[0] and not attribute.may_be_empty:
-            return Unknown("empty"), path
-        return attribute.reader(lines[0]), path
+            return _Reading(Unknown("empty"), self._path(path))
+        return _Reading(attribute.reader(lines[0]), self._path(path))
 
-    def _lines(self, pattern: str, printed: list[str]) -> dict[str, list[str]]:
-        """Return the lines that `grep` printed for each file that ``pattern`` matched."""
-        matcher = re.compile(f"({_as_regex(pattern)}):(.*)")
+
+class _Answer:
+    """What `grep` printed and complained about; paths are relative to the device where they are below it.
+
+    So the expressions that find them are the same for every card.
+    """
+
+    def __init__(self, device: str, stdout: str, stderr: str) -> None:
+        below = f"{device}/"
+        # `grep` ends every line: what follows the last end was cut off, and so was what lies beyond.
+        lines = stdout[:_LONGEST_ANSWER].split("\n")[:-1]
+        complaints = _complaints([*stderr[:_LONGEST_ANSWER].split("\n"), *lines])
+        self._printed = [line.removeprefix(below) for line in lines if line.startswith((below, "/proc/"))]
+        #: Path or pattern -> why it could not be read.
+        self.complaints = {path.removeprefix(below): reason for path, reason in complaints}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last file that was asked for has answered."""
+        return bool(self._printed) and self._printed[-1].startswith("uevent:")
+
+    def failures(self, pattern: str) -> dict[str, str]:
+        """Return which paths that ``pattern`` matches (or it itself) could not be read, and why."""
+        name = posixpath.basename(pattern)
+        return {
+            path: why
+            for path, why in self.complaints.items()
+            if path == pattern or (path.endswith(name) and _paths(pattern).fullmatch(path))
+        }
+
+    def rows(self, pattern: str) -> dict[str, list[str]]:
+        """Return the lines of each file that ``pattern`` matched."""
+        name = f"{posixpath.basename(pattern)}:"  # most lines are of another file: that is seen at once
         found: dict[str, list[str]] = {}
-        for line in printed:
-            if match := matcher.fullmatch(line):
+        for line in self._printed:
+            if name in line and (match := _rows(pattern).fullmatch(line)):
                 found.setdefault(match[1], []).append(match[2])
         return found
+
+
+def _heard(readings: list[_Reading]) -> list[_Reading]:
+    """Return the readings of places that are there: those that said something, if any did."""
+    exposed = [reading for reading in readings if reading.exposed]
+    return [reading for reading in exposed if reading.heard] or exposed
+
+
+def _generation(readings: Mapping[Attribute, _Reading]) -> _Reading:
+    """Return the driver generation, told by what only it has, and where that was found."""
+    marks = {readings[mark]: generation for generation, mark in MARKS.items() if mark in readings}
+    shown = _heard(list(marks))
+    if len(shown) == 1:
+        return _Reading(marks[shown[0]], shown[0].source)
+    source = " or ".join(reading.source for reading in shown or marks)
+    if shown:
+        found = " and ".join(marks[reading] for reading in shown)
+        return _Reading(Unknown(f"ambiguous: {found}" if shown[0].heard else "no answer"), source)
+    return _Reading(_NO_GENERATION, source)
 
 
 def _complaints(lines: list[str]) -> Iterator[tuple[str, str]]:
@@ -295,6 +317,14 @@ def _driver(lines: list[str]) -> Value[str]:
     return drivers[0] if _DRIVER.fullmatch(drivers[0]) else values.garbage(drivers[0], "the name of a driver")
 
 
-def _as_regex(pattern: str) -> str:
+@cache
+def _paths(pattern: str) -> re.Pattern[str]:
+    """Return what matches the paths that the shell makes of ``pattern``."""
     # Bounded, so that no text can make a pattern with several stars slow.
-    return re.escape(pattern).replace(r"\*", f"[^/]{{0,{_NAME_MAX}}}")
+    return re.compile(re.escape(pattern).replace(r"\*", f"[^/]{{0,{_NAME_MAX}}}"))
+
+
+@cache
+def _rows(pattern: str) -> re.Pattern[str]:
+    """Return what splits `grep`'s line of a path that ``pattern`` matches from the file's text."""
+    return re.compile(f"({_paths(pattern).pattern}):(.*)")

@@ -41,6 +41,8 @@ _VERSION = re.compile(r"[A-Z]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 _DIGEST = re.compile(r"(?:0x)?([0-9a-f]{64}|[0-9a-f]{96})")
 _INTERFACE = re.compile(r"[0-9a-f]{32}")
 _BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RETIMER = re.compile(r"[0-9a-f]{1,4}\.[0-9a-f]{1,4}")
+_DEVICE_NUMBER = re.compile(r"[0-9]{1,4}:[0-9]{1,7}")
 _ADDRESS = re.compile(r"(?:([0-9a-f]{1,4}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})[.:]([0-7])")
 _SHOWN = 60
 
@@ -117,6 +119,12 @@ def version_word(text: str) -> Value[str]:
     return ".".join([letter, *(str(number >> shift & 0xFF) for shift in (16, 8, 0))])
 
 
+def bare_version_word(text: str) -> Value[str]:
+    """Read a version register that is printed in hex without 0x: ``43010006`` -> ``C.1.0.6``."""
+    plain = text.strip()
+    return version_word(plain if plain.lower().startswith("0x") else f"0x{plain}")
+
+
 def version_text(text: str) -> Value[str]:
     """Read a version as tools print it: ``D.2.0.6``."""
     plain = text.strip()
@@ -176,6 +184,20 @@ def update_error(text: str) -> Value[str]:
     if not plain or (error in ERROR_WORDS and (phase in STATUS_WORDS if colon else True)):
         return plain
     return garbage(text, "an error of the update interface")
+
+
+def retimer_version(text: str) -> Value[str]:
+    """Read the version of a retimer: ``101c.1064``."""
+    plain = text.strip().lower()
+    if _RETIMER.fullmatch(plain) is None:
+        return garbage(text, "a retimer version")
+    return ALL_ONES if set(plain) <= set("f.") else plain
+
+
+def device_number(text: str) -> Value[str]:
+    """Read the number of a character device: ``240:0``."""
+    plain = text.strip()
+    return plain if _DEVICE_NUMBER.fullmatch(plain) else garbage(text, "a device number")
 
 
 def boot_id(text: str) -> Value[str]:

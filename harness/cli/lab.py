@@ -62,11 +62,12 @@ def up(
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_lab
 
+    called = lab if name is None else name
     if recording is not None:
-        _replay(recording, name or lab, inventory, output)
+        _replay(recording, called, inventory, output)
         return
     loaded = load_inventory(inventory)
-    chosen = background_lab(loaded, name or lab)
+    chosen = background_lab(loaded, called)
     chosen.up(loaded, lab)
     _print([chosen], output)
 
@@ -77,10 +78,10 @@ def status(
 ) -> None:
     """Show which labs are running, and how to log in to their hosts."""
     from harness.inventory.load import load_inventory
-    from harness.lab.background import background_lab, background_labs
+    from harness.lab.background import background_labs, known_lab
 
     loaded = load_inventory(inventory)
-    _print([background_lab(loaded, lab)] if lab else background_labs(loaded), output)
+    _print(background_labs(loaded) if lab is None else [known_lab(loaded, lab)], output)
 
 
 @app.command()
@@ -92,10 +93,10 @@ def down(
 ) -> None:
     """Stop a lab; nothing happens where it does not run. What its cards hold is kept."""
     from harness.inventory.load import load_inventory
-    from harness.lab.background import background_lab, background_labs
+    from harness.lab.background import background_labs, known_lab
 
     loaded = load_inventory(inventory)
-    for chosen in background_labs(loaded) if everything else [background_lab(loaded, lab)]:
+    for chosen in background_labs(loaded) if everything else [known_lab(loaded, lab)]:
         ran = chosen.down(forget=forget)
         typer.echo(f"{chosen.name}: {'stopped' if ran else 'was not running'}")
 
@@ -204,6 +205,10 @@ def _print(labs: list[BackgroundLab], output: Form) -> None:
     for entry in found:
         running = f"running (process {entry['pid']})" if entry["running"] else "not running"
         typer.echo(f"{entry['name']}: {running}")
+        if entry.get("out_of_order"):
+            typer.echo(f"  out of order: {entry['out_of_order']}")
+        if "error" in entry:
+            typer.echo(f"  {entry['error']}")
         for host in entry["hosts"]:
             typer.echo(f"  {host['name']:<12} {host['ssh']}")
         if "inventory" in entry:
@@ -217,6 +222,7 @@ def _shown(path: Path) -> str:
 
 
 def _described(lab: BackgroundLab) -> dict[str, Any]:
+    from harness.errors import InfrastructureError
     from harness.lab.bench import Bench
     from harness.lab.replay import INVENTORY_NAME
 
@@ -224,7 +230,10 @@ def _described(lab: BackgroundLab) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": lab.name, "running": pid is not None, "pid": pid, "hosts": []}
     if pid is None:
         return entry
-    doors = lab.doors()
+    try:
+        doors = lab.doors()
+    except InfrastructureError as error:  # one lab that is damaged does not hide the others
+        return entry | {"error": str(error)}
     if (lab.directory / INVENTORY_NAME).exists():
         bench = Bench(doors.control)
         entry |= {
@@ -250,6 +259,18 @@ def _described(lab: BackgroundLab) -> dict[str, Any]:
             for host, door in doors.hosts.items()
         ],
     }
+
+
+def _out_of_order(doors: Doors) -> str | None:
+    """Return why a running lab cannot be used; None where it can."""
+    from harness.errors import InfrastructureError
+    from harness.lab.bench import Bench
+
+    try:
+        Bench(doors.control).lab_time()
+    except InfrastructureError as error:
+        return error.message
+    return None
 
 
 def _ssh_command(doors: Doors, host: str) -> str:

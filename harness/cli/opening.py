@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from harness.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
     from harness.cards.tool_output import Progress
+    from harness.hosts.protocol import Host
     from harness.inventory.model import Inventory, Lab
     from harness.lab.running import RunningLab
     from harness.plugin.images import Image
@@ -60,9 +61,11 @@ def opened(
     irreversible: str = "",
     *,
     scale: float | None = None,
+    through: Callable[[Host], Host] | None = None,
 ) -> Iterator[CardDriver]:
     """Give the driver of ``card`` in its lab, which is started for as long where it is not kept running.
 
+    :param through: puts something between the driver and its host.
     :param scale: lab seconds in a real one, for a lab that is started here; None: as many as there are.
     """
     from harness.cards.driver import CardDriver
@@ -76,7 +79,7 @@ def opened(
         reached = connect(host, running.access(host.name))
         try:
             yield CardDriver(
-                reached,
+                through(reached) if through else reached,
                 card_entry,
                 history,
                 real=host.real,
@@ -99,10 +102,11 @@ def recorded(
     *,
     command: str = "hil card",
     scale: float | None = None,
+    through: Callable[[Host], Host] | None = None,
 ) -> Iterator[CardDriver]:
     """Give the driver of ``card``; record what it does, judge that and print it, however it ends.
 
-    :param command: what is recorded as the scenario. :param scale: as :func:`opened` has it.
+    :param command: what is recorded as the scenario. :param scale: as :func:`opened` has it, and ``through``.
 
     :raises typer.Exit: with 1 where what was recorded is not as expected.
     """
@@ -121,7 +125,7 @@ def recorded(
         subject, expects = Subject("card", card, host=host.name), Expectation().to_json()
         history.add(ScenarioStarted(scenario=scenario, subject=subject, expects=expects))
         try:
-            with opened(card, inventory, lab, history, irreversible, scale=scale) as driver:
+            with opened(card, inventory, lab, history, irreversible, scale=scale, through=through) as driver:
                 yield driver
         except BaseException as error:
             failure = error

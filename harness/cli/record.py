@@ -15,6 +15,7 @@ from harness.cli.opening import image_of, recorded, running_lab, show_progress
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from harness.hosts.protocol import Host
     from harness.inventory.model import Inventory
     from harness.recordings.session import Session
 
@@ -113,7 +114,7 @@ def _as_found(wanted: _Wanted) -> None:
         running_lab(wanted.inventory, entry) as running,
         closing(connect(host, running.access(name))) as reached,
     ):
-        session = Session(reached, cards, sysfs=host.sysfs)
+        session = Session(reached, cards, sysfs=host.sysfs, tools=host.tools.model_dump())
         session.begin()
     _finish(session, wanted)
 
@@ -128,6 +129,12 @@ def _with_flash(
 
     chosen = image_of(image, wanted.inventory)
     host, card = wanted.inventory.lab(wanted.lab).card(wanted.subject)
+    sessions: list[Session] = []
+
+    def followed(reached: Host) -> Host:
+        sessions.append(Session(reached, [card], sysfs=host.sysfs, tools=host.tools.model_dump()))
+        return sessions[0].host
+
     with recorded(
         wanted.subject,
         wanted.inventory,
@@ -136,9 +143,9 @@ def _with_flash(
         irreversible,
         command="hil record",
         scale=_SCALE,
+        through=followed,
     ) as driver:
-        session = Session(driver.host, [card], sysfs=host.sysfs)
-        driver.host = session.host
+        session = sessions[0]
         session.begin()
         session.perform(
             driver,

@@ -9,24 +9,38 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
-from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardStore
+from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardStore, Generation
 from harness.emulator.clock import LabClock
+from harness.emulator.containers import TOOL_IMAGES, Engine
 from harness.emulator.kernel_log import KernelLog, LogDevice
 from harness.emulator.process import Locks, Process, ProcessTable
+from harness.emulator.programs import containers
 from harness.emulator.programs.base import Executable, Main, Streams
-from harness.emulator.programs.registry import PROGRAMS
+from harness.emulator.programs.editions import LATEST
+from harness.emulator.programs.registry import PROGRAMS, opae_tools
 from harness.emulator.shell import Shell
-from harness.emulator.sysfs_d import DRIVER, CardTree, Numbers
+from harness.emulator.sysfs_tree import PCI_DRIVERS, CardTree, Numbers
 from harness.emulator.vfs import Attribute, Device, Directory, Link, Vfs
 from harness.errors import ConfigurationError
 from harness.images.payload import PayloadTable
 
-KERNEL_RELEASE = "6.18.0-1-amd64"  # the kernel whose StarlingX patches offer control/image_load (4.5)
+#: How the vendor's tools are there: on the host, or in an image that docker or containerd runs.
+ToolEra = Literal["host", "docker", "containerd"]
+#: Kernels that have the drivers of each generation; D: the one whose StarlingX patches offer
+#: control/image_load (4.5).
+KERNEL_RELEASES: dict[Generation, str] = {
+    "A": "3.10.0-1127.rt56.1093",
+    "B": "5.8.0-dfl",
+    "C": "5.15.0-dfl",
+    "D": "6.18.0-1-amd64",
+}
 #: Circumstances that a test can bring about on a host, besides ``missing-TOOL``.
 CONDITIONS = {
     "no-image-load": "a mainline kernel: no control/image_load, so that rsu cannot work",
     "sysfs-unreadable": "every read of a card's attribute fails with EIO",
+    "no-tool-image": "the tool image is gone, as after the kubelet's garbage collection",
 }
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -38,7 +52,8 @@ class EmulatedHost:
     name: str
     clock: LabClock
     hostname: str = "controller-0"
-    kernel_release: str = KERNEL_RELEASE
+    generation: Generation = "D"
+    era: ToolEra = "host"
     services: dict[str, bool] = field(default_factory=lambda: {"hostw": True, "sshd": True, "pmon": True})
     powered: bool = False
     booted: float = 0.0
@@ -51,12 +66,22 @@ class EmulatedHost:
         #: Called when sessions must end (power loss, reboot), and after each boot.
         self.on_down: list[Callable[[], None]] = []
         self.on_up: list[Callable[[], None]] = []
+        #: What runs containers; None where the tools are on the host.
+        self.engine = None if self.era == "host" else Engine(self, [TOOL_IMAGES[self.era]])
+        tools = opae_tools(LATEST) if self.era == "host" else containers.programs(self.era)
+        #: Name of every program -> its entry point.
+        self.programs = PROGRAMS | tools
         self._power_lock = threading.RLock()
         self.tree_lock = threading.RLock()
         self.numbers = Numbers()
         self.trees: dict[str, CardTree] = {}
         self.conditions: set[str] = set()
         self._build()
+
+    @property
+    def kernel_release(self) -> str:
+        """What ``uname -r`` says."""
+        return KERNEL_RELEASES[self.generation]
 
     def uptime(self) -> float:
         """Return the lab seconds since boot."""
@@ -74,7 +99,14 @@ class EmulatedHost:
     ) -> Card:
         """Fit a card into this host."""
         card = Card(
-            spec, state, profile, self.clock, lambda line: self._driver_log(spec.name, line), store, payloads
+            spec,
+            state,
+            profile,
+            self.clock,
+            lambda line: self._driver_log(spec.name, line),
+            store,
+            payloads,
+            self.generation,
         )
         tree = self.trees[spec.name] = CardTree(self, card)
         card.on_change(tree.refresh)
@@ -91,9 +123,7 @@ class EmulatedHost:
         return next((card.retimer_version for card in cards if card.address == address), "")
 
     def _driver_log(self, name: str, line: str) -> None:
-        tree = self.trees.get(name)
-        device = tree.device_name if tree else "n3000bmc-sec-update"
-        self.kernel_log.add(f"{DRIVER} {device}: {line}")
+        self.kernel_log.add(f"{self.trees[name].log_name}: {line}")
 
     # -- conditions -----------------------------------------------------------------------------
 
@@ -108,7 +138,7 @@ class EmulatedHost:
         :raises ConfigurationError: there is no such circumstance.
         """
         tool = name.removeprefix("missing-")
-        if name not in CONDITIONS and (tool == name or tool not in PROGRAMS):
+        if name not in CONDITIONS and (tool == name or tool not in self.programs):
             raise ConfigurationError(
                 f"An emulated host has no condition {name!r}.",
                 hint=f"Conditions: {', '.join(CONDITIONS)}, missing-TOOL (such as missing-fpgasupdate).",
@@ -118,7 +148,9 @@ class EmulatedHost:
             if on:
                 self.vfs.remove_tree(f"/usr/bin/{tool}")
             else:
-                self.vfs.place(f"/usr/bin/{tool}", Executable(tool, PROGRAMS[tool]))
+                self.vfs.place(f"/usr/bin/{tool}", Executable(tool, self.programs[tool]))
+        if name == "no-tool-image" and self.engine is not None:
+            self.engine.images = [] if on else [TOOL_IMAGES[self.era]]
         for tree in self.trees.values():
             tree.refresh()
 
@@ -221,13 +253,15 @@ class EmulatedHost:
         files = self.vfs
         for path in ("/bin", "/sbin"):
             files.place(path, Link(f"usr{path}"))
+        files.place("/usr/lib/firmware", Directory())
         for directory in ("/usr/bin", "/usr/sbin", "/root", "/tmp", "/run/lock", "/var/lib", "/etc", "/opt"):
             files.place(directory, Directory())
         files.place("/var/lock", Link("/run/lock"))
         files.place("/dev/null", Device())
         files.place("/dev/kmsg", LogDevice(self.kernel_log))
-        for name, main in PROGRAMS.items():
+        for name, main in self.programs.items():
             files.place(f"/usr/bin/{name}", Executable(name, main))
+        files.write("/etc/platform/platform.conf", b"nodetype=controller\nhttp_port=8080\n")
         files.write("/etc/hostname", f"{self.hostname}\n".encode())
         files.write("/etc/os-release", b'NAME="Debian GNU/Linux"\nID=debian\n')
         proc = {
@@ -239,7 +273,8 @@ class EmulatedHost:
         for path, show in proc.items():
             files.place(f"/proc/{path}", Attribute(_text(show)), kernel=True)
         files.place("/sys/bus/pci/devices", Directory(kernel=True), kernel=True)
-        files.place("/sys/bus/pci/drivers/dfl-pci", Directory(kernel=True), kernel=True)
+        driver = PCI_DRIVERS[self.generation]
+        files.place(f"/sys/bus/pci/drivers/{driver}", Directory(kernel=True), kernel=True)
         files.place("/sys/bus/pci/rescan", Attribute(None, lambda data, offset: None), kernel=True)
 
 

@@ -156,12 +156,16 @@ class Process:
         self.on_exit: list[Callable[[], None]] = []
         #: What it prints to; handed on when it waits, so that whoever reads sees all that led up to it.
         self.output: tuple[Out, ...] = ()
+        #: Called for every signal that arrives; True: it is dealt with, the process does not see it.
+        self.on_signal: Callable[[int], bool] = lambda number: False
         self._clock = clock
         self._alarm = Alarm()
         self._pending: deque[int] = deque()
 
     def send(self, number: int) -> None:
         """Deliver signal ``number``; wakes the process where it waits."""
+        if self.on_signal(number):
+            return
         self._pending.append(number)
         self._clock.ring(self._alarm)
 

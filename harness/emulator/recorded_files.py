@@ -53,6 +53,8 @@ class RecordedVfs(Vfs):
         self.root = Partial()
         self._note = note
         self._absent: set[str] = set()
+        #: Other devices in the listings of a bus or driver: not shown, and not absent either.
+        self._others: set[str] = set()
         self._expanding = False
 
     # -- asked ----------------------------------------------------------------------------------
@@ -77,6 +79,8 @@ class RecordedVfs(Vfs):
             try:
                 canonical, found = super()._walk(following, follow=False)
             except OSError:
+                if following in self._others:
+                    return False
                 return not isinstance(node, Partial) or following in self._absent
             if isinstance(found, Link):
                 target = posixpath.join(place or "/", found.target, *parts[number + 1 :])
@@ -110,12 +114,18 @@ class RecordedVfs(Vfs):
 
     # -- built ----------------------------------------------------------------------------------
 
+    def install(self, path: str, node: Node) -> None:
+        """Put what is not of the recording, such as a program, at ``path``."""
+        self._above(path)
+        self.place(path, node)
+
     def show(self, changes: Mapping[str, Entry | None], read: Callable[[str, Entry], bytes]) -> None:
         """Put ``changes`` over what is there; None: it goes. ``read`` makes the content of a file."""
         with self._lock:
             for path in _gone(changes):
                 self.remove_tree(path)
                 self._absent.discard(path)
+                self._others.discard(path)
             for path in sorted(path for path, entry in changes.items() if entry is not None):
                 entry = changes[path]
                 assert entry is not None
@@ -138,6 +148,11 @@ class RecordedVfs(Vfs):
             self._absent.add(path)
             return
         self._absent.discard(path)
+        if entry.kind == "left-out" and entry.text.startswith("link"):
+            self.remove_tree(path)
+            self._others.add(path)
+            return
+        self._others.discard(path)
         if entry.kind == "directory":
             self._complete(path)
             return

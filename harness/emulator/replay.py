@@ -25,7 +25,15 @@ from harness.emulator.recorded_files import Partial, RecordedVfs
 from harness.emulator.vfs import Device, Directory, Link
 from harness.errors import ConfigurationError
 from harness.recordings.kind import described, image_kind
-from harness.recordings.model import IMAGE_WORD, Act, Entry, Output, Recording
+from harness.recordings.model import (
+    FOLDER_WORD,
+    IMAGE_WORD,
+    NAME_WORD,
+    Act,
+    Entry,
+    Output,
+    Recording,
+)
 
 #: Programs that work on files and processes, which the emulated host has itself.
 OWN_PROGRAMS = (
@@ -39,6 +47,12 @@ _SCRATCH = ("/tmp", "/run/lock", "/root", "/usr/sbin")
 _UPTIME = "/proc/uptime"
 _NOT_FOUND = 127
 _MOST_NOTES = 1000
+#: What stands for an image in an act's words -> what may stand there.
+_IMAGE_FORMS = {
+    IMAGE_WORD: r"(?P<path>/.+)",
+    FOLDER_WORD: r"(?P<folder>/[^:,]+)",
+    NAME_WORD: r"(?P<name>[^/]+)",
+}
 _ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])")
 #: What does not depend on the cards, so that a reset does not change it.
 _STEADY = ("uname", "hostname")
@@ -156,17 +170,20 @@ class ReplayHost(EmulatedHost):
             files.place(path, Link(f"usr{path}"))
         files.place("/var/lock", Link("/run/lock"))
         files.place("/dev/null", Device())
-        captured = [
-            shlex.split(line)[0] for line, out in self.recording.commands(0).items() if out.exit != 127
-        ]
-        performed = [act.argv[0] for act in self.recording.acts]
-        for name in {*captured, *performed}:
-            program = name.rpartition("/")[2]
-            files.place(f"/usr/bin/{program}", Executable(program, self._run))
+        for path in self._programs():
+            files.install(path, Executable(path.rpartition("/")[2], self._run))
         for name in OWN_PROGRAMS:
             files.place(f"/usr/bin/{name}", Executable(name, PROGRAMS[name]))
         self._recorded_files = files
         self._show()
+
+    def _programs(self) -> set[str]:
+        """Return where there is a program whose runs were captured or followed."""
+        commands = self.recording.commands(0).items()
+        names = {shlex.split(line)[0] for line, output in commands if output.exit != _NOT_FOUND}
+        names |= {act.argv[0] for act in self.recording.acts}
+        names |= {where for where in self.recording.tools.values() if where.startswith("/")}
+        return {name if name.startswith("/") else f"/usr/bin/{name.rpartition('/')[2]}" for name in names}
 
     def _show(self) -> None:
         """Show the recording's state of the present number."""
@@ -195,8 +212,9 @@ class ReplayHost(EmulatedHost):
     def _run(self, run: Invocation) -> int:
         words = _canonical(run.argv)
         act = self._next_act()
-        image = _matched(act.argv, words) if act is not None else None
-        if act is not None and image is not None:
+        found = _matched(act.argv, words) if act is not None else None
+        if act is not None and found is not None:
+            image = _image_path(found)
             why = self._another_kind(run, act, image)
             return self._unknown(run, why) if why else self._perform(run, act, image)
         output = self._commands.get(words)
@@ -246,6 +264,7 @@ class ReplayHost(EmulatedHost):
 
     def _perform(self, run: Invocation, act: Act, image: str) -> int:
         """Print what the tool printed, at the lab times at which it did; files follow what was seen."""
+        name = image.rpartition("/")[2]
         with self.clock.actor():
             performance = self._begin(act)
             if performance is None:
@@ -254,7 +273,8 @@ class ReplayHost(EmulatedHost):
                 for piece in act.output:
                     run.process.sleep(performance.started + piece.at - self.clock.now())
                     stream = run.streams.stdout if piece.stream == "stdout" else run.streams.stderr
-                    stream.write(piece.text.replace(IMAGE_WORD, image).encode())
+                    text = piece.text.replace(IMAGE_WORD, image).replace(NAME_WORD, name)
+                    stream.write(text.encode())
                     stream.flush()
                 run.process.sleep(performance.started + act.ended - self.clock.now())
             except Signalled as caught:
@@ -308,19 +328,25 @@ def _canonical(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _matched(recorded: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the image's path in ``words`` (empty where there is none); None: another command."""
+def _matched(recorded: Sequence[str], words: Sequence[str]) -> dict[str, str] | None:
+    """Return what in ``words`` stands for each of an act's words for the image; None: another command."""
     pattern = _canonical(recorded)
     if len(pattern) != len(words):
         return None
-    image = ""
+    found: dict[str, str] = {}
     for due, word in zip(pattern, words, strict=True):
-        if IMAGE_WORD not in due:
-            if due != word:
-                return None
-            continue
-        before, _, after = due.partition(IMAGE_WORD)
-        if not (word.startswith(before) and word.endswith(after) and len(word) > len(before) + len(after)):
+        form = re.escape(due)
+        for name, legal in _IMAGE_FORMS.items():
+            form = form.replace(re.escape(name), legal)
+        match = re.fullmatch(form, word)
+        if match is None:
             return None
-        image = word[len(before) : len(word) - len(after)]
-    return image
+        found |= match.groupdict()
+    return found
+
+
+def _image_path(found: Mapping[str, str]) -> str:
+    """Return where the image is on the host; empty where there is none."""
+    if "path" in found:
+        return found["path"]
+    return f"{found['folder']}/{found['name']}" if "name" in found and "folder" in found else ""

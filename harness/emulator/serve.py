@@ -126,7 +126,13 @@ class LabProcess:
     def _host(self, entry: dict[str, Any], payloads: PayloadTable | None) -> EmulatedHost:
         if "recording" in entry:
             return self._replayed(entry)
-        host = EmulatedHost(entry["name"], self._clock, hostname=entry["hostname"])
+        host = EmulatedHost(
+            entry["name"],
+            self._clock,
+            hostname=entry["hostname"],
+            generation=entry.get("generation", "D"),
+            era=entry.get("era", "host"),
+        )
         self._hosts[host.name] = host
         for card in entry["cards"]:
             spec = CardSpec(card["name"], card["mac"], tuple(card["addresses"]))

@@ -52,7 +52,7 @@ _FILES = Program(rest=_PATH, globs=True, opens=True)
 
 #: Not here, because they change something in some of their forms: `dmesg -c`, `date -s`, `hostname NAME`,
 #: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete` and `-exec`,
-#: `fpgasupdate` with any operand.
+#: `fpgasupdate` with any operand, `docker run` and `ctr run` of anything.
 READ_ONLY: Mapping[str, Program] = {
     "cat": _FILES,
     "head": Program(_flags("-v -q"), {"-c": _NUMBER, "-n": _NUMBER}, rest=_PATH, globs=True, opens=True),
@@ -87,6 +87,13 @@ READ_ONLY: Mapping[str, Program] = {
     "test": Program(_flags("-e -f -d -r -x"), rest=_PATH),
     "true": Program(),
     "uptime": Program(_flags("-s")),
+    "which": Program(rest=_PATH),
+    "docker": Program(valued={"--format": _ANY}, leading=(re.compile("images"),)),
+    "ctr": Program(
+        _flags("-n=k8s.io -q"),
+        leading=(re.compile("images|containers?"), re.compile("list")),
+        rest=re.compile("image==[A-Za-z0-9.:/_-]+"),
+    ),
 }
 
 

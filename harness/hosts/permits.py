@@ -14,11 +14,11 @@ from typing import Literal
 
 from harness.errors import RefusedError
 
-Act = Literal["flash", "reset", "upload", "signal", "cancel-update", "remove", "power", "service"]
+Act = Literal["flash", "reset", "upload", "signal", "cancel-update", "report", "remove", "power", "service"]
 
 #: Which package may permit which acts.
 AUTHORITIES: dict[str, frozenset[Act]] = {
-    "cards": frozenset({"flash", "reset", "upload", "signal", "cancel-update", "remove"}),
+    "cards": frozenset({"flash", "reset", "upload", "signal", "cancel-update", "report", "remove"}),
     "lab": frozenset({"power", "remove"}),
     "registry": frozenset({"service"}),
 }

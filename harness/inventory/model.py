@@ -154,22 +154,30 @@ class Power(Entry):
 
 
 class Tools(Entry):
-    """The programs on a host that the drivers call; a bare name is looked up in the host's PATH."""
+    """The programs on a host that the drivers call; a bare name is looked up in the host's PATH.
+
+    Where the vendor's tools are not on the host, ``docker`` or ``ctr`` runs the image that has them.
+    """
 
     fpgasupdate: ProgramName = "fpgasupdate"
     fpgainfo: ProgramName = "fpgainfo"
     rsu: ProgramName = "rsu"
+    docker: ProgramName = "docker"
+    ctr: ProgramName = "ctr"
 
 
 class EmulatedHost(Entry):
     """A host that the emulated lab provides. ``power: false`` makes one that cannot be switched.
 
+    ``generation``: of the driver that its kernel has (A out of tree, B and C between, D in-tree);
+    ``era``: where the vendor's tools are, on the host or in an image that docker or containerd runs.
     ``recording``: a file of `hil record`; the host is then what was recorded, and nothing else.
     """
 
     hostname: Name = "controller-0"
     recording: FilePath | None = None
-    generation: Literal["D"] = "D"
+    generation: Literal["A", "B", "C", "D"] = "D"
+    era: Literal["host", "docker", "containerd"] = "host"
     power: StrictBool = True
 
 

@@ -6,17 +6,17 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import ConfigurationError, InfrastructureError
-from harness.lab.bench import Bench
-from harness.lab.emulator import Doors, EmulatorProcess
+from harness.lab.emulator import Doors, EmulatorProcess, remove_runtime
 from harness.lab.running import RunningLab, check_profiles_of
 from harness.lab.specification import specification
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: Where labs are kept, below the directory of their inventory.
 LABS = Path(".hil/labs")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _END_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 
@@ -68,9 +69,11 @@ class BackgroundLab:
         to another process nor a file that was left behind can deceive us.
         """
         try:
-            descriptor = os.open(self._pid_file, os.O_RDWR)
+            descriptor = os.open(self._pid_file, os.O_RDONLY)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise self._not_to_be_had(error) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -87,10 +90,21 @@ class BackgroundLab:
         """Return where the running lab is reached. :raises ConfigurationError: it does not run."""
         return Doors.from_json(self._stored())
 
-    def _stored(self) -> dict[str, object]:
+    def _stored(self) -> dict[str, Any]:
         if self.pid() is None or not self._doors_file.exists():
             raise ConfigurationError(f"The lab {self.name!r} is not running.", hint="Start it: hil lab up")
-        found: dict[str, object] = json.loads(self._doors_file.read_text(encoding="utf-8"))
+        try:
+            found: dict[str, Any] = json.loads(self._doors_file.read_text(encoding="utf-8"))
+            if not isinstance(found["lab"], str):
+                raise TypeError("the name of its lab is none")
+            Doors.from_json(found)
+        except OSError as error:
+            raise self._not_to_be_had(error) from None
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise InfrastructureError(
+                f"{self._doors_file} does not say where the lab {self.name!r} is reached: {error}.",
+                hint=f"Stop the lab and start it again: hil lab down {self.name}; hil lab up {self.name}",
+            ) from None
         return found
 
     def up(self, inventory: Inventory, lab_name: str | None = None) -> Doors:
@@ -106,7 +120,7 @@ class BackgroundLab:
                 hint=f"It is described in {inventory.path}.",
             )
         check_profiles_of(inventory, entry)
-        self.directory.mkdir(parents=True, exist_ok=True)
+        spec = specification(inventory, entry)
         with self._exclusively():
             if self.pid() is not None:
                 raise ConfigurationError(
@@ -115,7 +129,6 @@ class BackgroundLab:
                     "or start another one beside it: hil lab up --as NAME",
                 )
             self._clean()
-            spec = specification(inventory, entry)
             process = EmulatorProcess(spec, state=self.state, pid_file=self._pid_file, log=self.log)
             doors = process.detach()
             content = json.dumps({"lab": entry.name, **doors.to_json()}, indent=2)
@@ -126,10 +139,24 @@ class BackgroundLab:
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Keep two commands from starting or stopping the same lab at once."""
-        with (self.directory / "guard").open("w") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX)
-            yield
+        """Keep two commands from starting or stopping the same lab at once.
+
+        :raises InfrastructureError: the directory cannot be made or written to, then or later.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with (self.directory / "guard").open("w") as guard:
+                fcntl.flock(guard, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise self._not_to_be_had(error) from None
+
+    def _not_to_be_had(self, error: OSError) -> InfrastructureError:
+        return InfrastructureError(
+            f"The lab {self.name!r} is kept in {self.directory}, and {error.filename or 'a file there'} "
+            f"cannot be used: {error.strerror}.",
+            hint="The directory of the inventory must be yours, with space on its disk.",
+        )
 
     def attach(self, inventory: Inventory) -> RunningLab:
         """Return the running lab; closing that leaves it running. :raises ConfigurationError: none runs."""
@@ -148,14 +175,13 @@ class BackgroundLab:
     def _down(self, forget: bool) -> bool:
         pid = self.pid()
         if pid is not None:
-            with contextlib.suppress(ConfigurationError, InfrastructureError):
-                Bench(self.doors().control).stop()
+            # Not over its control: where that leads, a damaged record may say wrongly.
             for number in (signal.SIGTERM, signal.SIGKILL):
-                if self._gone_within(_END_SECONDS):
-                    break
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-            if not self._gone_within(_END_SECONDS):
+                if self._gone_within(_END_SECONDS):
+                    break
+            else:
                 raise InfrastructureError(f"The lab {self.name!r} (process {pid}) does not end.")
         self._clean()
         if forget:
@@ -173,21 +199,38 @@ class BackgroundLab:
 
     def _clean(self) -> None:
         """Remove what a lab that does not run any more has left: its socket, its key, the pid file."""
-        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+        with contextlib.suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
             doors = Doors.from_json(json.loads(self._doors_file.read_text(encoding="utf-8")))
-            shutil.rmtree(doors.runtime, ignore_errors=True)
+            remove_runtime(doors.runtime)
         self._doors_file.unlink(missing_ok=True)
         self._pid_file.unlink(missing_ok=True)
 
 
 def background_lab(inventory: Inventory, name: str | None = None) -> BackgroundLab:
-    """Return the place of the lab called ``name``, by default the inventory's default lab."""
-    chosen = name or inventory.default_lab
-    if "/" in chosen or chosen.startswith("."):
+    """Return the place of the lab called ``name``, by default the inventory's default lab.
+
+    :raises ConfigurationError: no lab can be called so.
+    """
+    chosen = inventory.default_lab if name is None else name
+    if _NAME.fullmatch(chosen) is None:
         raise ConfigurationError(
-            f"{chosen!r} cannot be the name of a lab.", hint="Use letters, digits, - and _."
+            f"{chosen!r} cannot be the name of a lab.", hint="Use letters, digits, '.', '-' and '_'."
         )
     return BackgroundLab(_base(inventory) / chosen)
+
+
+def known_lab(inventory: Inventory, name: str | None = None) -> BackgroundLab:
+    """Return the place of a lab that is in the inventory or was started beside it under another name.
+
+    :raises ConfigurationError: there is none of that name.
+    """
+    from harness.inventory.model import unknown_name
+
+    found = background_lab(inventory, name)
+    if found.name not in inventory.labs and not found.directory.is_dir():
+        others = [lab.name for lab in background_labs(inventory) if lab.name not in inventory.labs]
+        raise unknown_name("lab", found.name, [*inventory.labs, *others], str(inventory.path))
+    return found
 
 
 def background_labs(inventory: Inventory) -> list[BackgroundLab]:

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from typing import IO, Any
 
 from harness.errors import ConfigurationError, InfrastructureError
 
+_RUNTIME_PREFIX = "hil-lab-"
 _START_SECONDS = 30.0
 _END_SECONDS = 5.0
 
@@ -89,7 +91,7 @@ class EmulatorProcess:
         :raises ConfigurationError: it rejected the specification or a stored state.
         """
         # Short, because the path of a socket has little room; ours alone, because the key lies in it.
-        self._runtime = Path(tempfile.mkdtemp(prefix="hil-lab-"))
+        self._runtime = Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX))
         full = {**spec, "runtime": str(self._runtime), "state": str(state) if state else None}
         if pid_file is not None:
             full |= {"detached": True, "pid_file": str(pid_file)}
@@ -156,6 +158,16 @@ class EmulatorProcess:
             self._process.wait()
         self._log.close()
         shutil.rmtree(self._runtime, ignore_errors=True)
+
+
+def remove_runtime(directory: Path) -> None:
+    """Remove a lab's own directory; anything else that a damaged record may name stays."""
+    if not directory.name.startswith(_RUNTIME_PREFIX):
+        return
+    with contextlib.suppress(OSError):
+        status = directory.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _log_file(path: Path | None) -> IO[bytes]:

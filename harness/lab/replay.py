@@ -82,9 +82,12 @@ def _inventory(recording: Recording, name: str, copy: str, source: Path) -> str:
     """Return the text of an inventory with the recorded host alone."""
     import json
 
+    from harness.inventory.model import Tools
+
     host: dict[str, Any] = {
         "emulated": {"hostname": recording.host["hostname"], "recording": copy},
         "sysfs": recording.host["sysfs"],
+        "tools": {tool: where for tool, where in recording.tools.items() if tool in Tools.model_fields},
         "cards": {
             card.name: {"address": card.address}
             | ({"identity": card.identity} if card.identity else {})

@@ -59,7 +59,13 @@ class RunningLab:
         entry = self.entry.host(host)
         if entry.emulated:
             doors = self._started()
-            door = doors.hosts[entry.name]
+            door = doors.hosts.get(entry.name)
+            if door is None:
+                raise ConfigurationError(
+                    f"The lab {self.name!r} that is running has no host {entry.name}: it was started from "
+                    "another inventory, or from an earlier one.",
+                    hint=f"Start it again: hil lab down {self.name}; hil lab up {self.name}",
+                )
             return Access(door.address, door.port, door.user, doors.known_hosts, key_file=doors.key_file)
         if entry.ssh is None:
             return None

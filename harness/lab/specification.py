@@ -43,6 +43,8 @@ def _host(host: Host, base: Path) -> dict[str, Any]:
     return {
         "name": host.name,
         "hostname": host.emulated.hostname,
+        "generation": host.emulated.generation,
+        "era": host.emulated.era,
         "cards": [_card(host, card, base) for card in host.cards.values()],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 import threading
@@ -10,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.cards.eras import MOUNTED
 from harness.cards.tool_output import PID_MARK
 from harness.errors import HarnessBug, InfrastructureError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import CommandResult, Host
 from harness.recordings.capture import UPTIME
-from harness.recordings.model import IMAGE_WORD, Act, Entry, Piece, Sample
+from harness.recordings.model import FOLDER_WORD, IMAGE_WORD, NAME_WORD, Act, Entry, Piece, Sample
 from harness.recordings.reading import read_files
 
 #: Seconds of the host's own clock between two looks at a running update; `fpgasupdate` looks as often.
@@ -34,6 +36,8 @@ class Tap:
         self._host = host
         #: Follows the next flash or reset; None: nobody does.
         self.watch: Watch | None = None
+        #: What was asked of the host without changing it.
+        self.asked: list[CommandResult] = []
         #: Where an image was put last.
         self.image_path = ""
 
@@ -53,10 +57,13 @@ class Tap:
         """Run ``argv``; see :meth:`harness.hosts.protocol.Host.run`."""
         watch = self.watch
         if watch is not None and permit is not None and permit.act in _PERFORMED:
+            watch.asked_before = len(self.asked)
             return watch.follow(argv, permit, deadline, on_output)
         result = self._host.run(argv, permit=permit, deadline=deadline, on_output=on_output)
-        if watch is not None:
-            watch.seen(result)
+        if permit is None or permit.act == "report":
+            self.asked.append(result)
+            if watch is not None:
+                watch.seen(result)
         return result
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
@@ -105,9 +112,8 @@ class Watch:
         self._printed: list[tuple[float, str]] = []
         self._result: CommandResult | None = None
         self._ended = 0.0
-        #: What else the driver asked before the tool began, and after it had ended.
-        self.before: list[CommandResult] = []
-        self.after: list[CommandResult] = []
+        #: How many questions were asked of the host before the tool began.
+        self.asked_before = 0
         self._seen: list[tuple[float, str]] = []
 
     # -- while it happens -----------------------------------------------------------------------
@@ -136,11 +142,8 @@ class Watch:
         return self._result
 
     def seen(self, result: CommandResult) -> None:
-        """Note what the driver asked; once the tool has ended, that tells when the card is there again."""
-        if self._result is None:
-            self.before.append(result)
-        else:
-            self.after.append(result)
+        """Note what the driver read once the tool had ended: it tells when the card was there again."""
+        if self._result is not None:
             self._seen.append((time.monotonic(), result.stdout))
 
     def stop(self) -> None:
@@ -202,7 +205,7 @@ class Watch:
         return Act(
             act="flash" if image else "reset",
             card=card,
-            argv=tuple(_for_any_image(word, image_path) for word in tool_command(result.argv)),
+            argv=tuple(_argument(word, image_path) for word in tool_command(result.argv)),
             exit=result.exit_code,
             ended=ended,
             settled=round(settled, 3),
@@ -269,5 +272,15 @@ def tool_command(argv: Sequence[str]) -> list[str]:
     return words[locked + 1 :]
 
 
+def _argument(word: str, path: str) -> str:
+    """Return a word of a command line for any image: a container is given the folder and the name apart."""
+    if path and MOUNTED in word:
+        word = word.replace(f"{posixpath.dirname(path)}:", f"{FOLDER_WORD}:")
+        word = word.replace(f"src={posixpath.dirname(path)},", f"src={FOLDER_WORD},")
+    return _for_any_image(word, path)
+
+
 def _for_any_image(text: str, path: str) -> str:
-    return text.replace(path, IMAGE_WORD) if path else text
+    if not path:
+        return text
+    return text.replace(path, IMAGE_WORD).replace(posixpath.basename(path), NAME_WORD)

@@ -42,6 +42,8 @@ HOST_FILES = (
     "/proc/sys/kernel/random/boot_id",
     "/etc/os-release",
 )
+#: Only whether they are there matters.
+_MARKS = ("/etc/platform/platform.conf",)
 #: Where tools look for cards besides the bus, in any driver generation (n3000.md 4.1).
 _INDEXES = (
     "bus/platform/drivers/intel-m10bmc-sec-update",
@@ -57,6 +59,7 @@ _INDEXES = (
 #: Reading these acts on the device, or moves bulk data of it.
 _TOUCHY = re.compile(r"resource[0-9]+(_wc)?|rom|vpd|legacy_(io|mem)[0-9]*")
 _KERNEL_LINES = r"m10bmc|m10-bmc|max10|n3000|fpga|dfl|secure-update|ifpga"
+_LSPCI_LINE = re.compile(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?= )")
 _NODES = re.compile(r"dfl|intel-fpga|fpga")
 _TYPES = {"d": "directory", "c": "character device", "b": "block device", "p": "pipe", "s": "socket"}
 
@@ -79,12 +82,9 @@ class Capture:
         addresses = [address for address in cards.values() if address is not None]
         tree, related = self._tree(addresses)
         commands: dict[str, Output | None] = {}
-        wanted = re.compile("|".join([_KERNEL_LINES, *map(re.escape, related)]))
         for argv in _command_lines(addresses, related):
             result = self._host.run(argv, deadline=60.0)
-            text = result.stdout
-            if argv[0] == "dmesg":
-                text = "".join(line for line in text.splitlines(keepends=True) if wanted.search(line))
+            text = _of_cards(argv[0], result.stdout, related)
             commands[shlex.join(argv)] = Output(result.exit_code, text, result.stderr)
         return State(when, dict(cards), dict(tree), commands)
 
@@ -122,6 +122,8 @@ class Capture:
         for listing in (bus, indexes, shallow, deep):
             for found in listing.found:
                 entry = _entry(found, found.path in entered, listing.failed)
+                if listing in (bus, indexes) and self._elsewhere(found, [*cards, *beside]):
+                    entry = Entry("left-out", text="link: to another device")
                 if entry is not None:
                     tree[found.path] = entry
                 else:
@@ -130,7 +132,18 @@ class Capture:
         for found in list_below(self._host, ["/dev"], depth=1).found:
             if _NODES.match(posixpath.basename(found.path)):
                 tree[found.path] = Entry("left-out", text=f"a {_TYPES.get(found.type, found.type)}")
+        for mark in _MARKS:
+            there = list_below(self._host, [mark], depth=0).found
+            tree[mark] = (
+                Entry("left-out", text="file: only that it is there matters") if there else Entry("absent")
+            )
         return tree | read_files(self._host, list(dict.fromkeys(readable))), related
+
+    def _elsewhere(self, link: Found, places: Sequence[str]) -> bool:
+        """Return whether ``link`` leads to a device that is none of ``places`` nor below one of them."""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(link.path), link.target))
+        is_device = link.type == "l" and target.startswith(f"{self._sysfs}/devices/")
+        return is_device and not any(f"{target}/".startswith(f"{place}/") for place in places)
 
     def _index_folders(self, found: Sequence[Found]) -> list[str]:
         """Return the folders in which drivers and classes list the devices that were found."""
@@ -151,12 +164,33 @@ def _command_lines(addresses: Sequence[str], related: Sequence[str]) -> Iterator
     yield from (["uname", option] for option in ("-a", "-s", "-n", "-r", "-m"))
     yield from (["hostname"], ["dmesg"])
     yield from (["lspci", "--version"], ["fpgainfo", "--version"], ["fpgasupdate", "--version"])
-    yield from (["lspci", form] for form in ("-Dnn", "-tv"))
+    yield ["lspci", "-Dnn"]
     yield from (["lspci", form, "-d", management] for form in ("-Dnn", "-Dm", "-nn"))
     for address in related:
         yield from (["lspci", form, "-s", address] for form in ("-Dnnk", "-Dvmmnnk"))
     for address in addresses:
         yield from (["fpgainfo", topic, address] for topic in ("fme", "security", "phy", "bmc"))
+
+
+def _of_cards(program: str, text: str, related: Sequence[str]) -> str:
+    """Return the lines of ``text`` about the functions ``related``, where a tool tells of others too.
+
+    Of the kernel's log those of the cards' drivers as well.
+    """
+    lines = text.splitlines(keepends=True)
+    if program == "dmesg":
+        wanted = re.compile("|".join([_KERNEL_LINES, *map(re.escape, related)]))
+        return "".join(line for line in lines if wanted.search(line))
+    if program == "lspci":
+        others = [
+            line for line in lines if (match := _LSPCI_LINE.match(line)) and not _among(match[0], related)
+        ]
+        return "".join(line for line in lines if line not in others)
+    return text
+
+
+def _among(address: str, related: Sequence[str]) -> bool:
+    return any(known.endswith(address.lower()) for known in related)
 
 
 def _related(cards: Sequence[str], places: Mapping[str, str], addresses: Sequence[str]) -> list[str]:

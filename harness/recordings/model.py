@@ -18,11 +18,12 @@ from harness.recordings.reader import Place, start
 
 FORMAT = "hil-recording"
 SCHEMA = 1
-#: The word in an act's command line that stands for the image's path on the host.
-IMAGE_WORD = "{image}"
+#: What stands for the image's path on the host in an act's command line and output; for its folder and its
+#: name alone, where a container is given these.
+IMAGE_WORD, FOLDER_WORD, NAME_WORD = "{image}", "{image-folder}", "{image-name}"
 #: More paths than any host with its cards shows; beyond it a file is hostile.
 MAX_ENTRIES = 200_000
-#: Samples of a running act count until the next one, unless that came later than this (s).
+#: A look at a running act counts until the next one, unless that came later than this (s).
 RESOLUTION = 5.0
 
 Kind = Literal["content", "unreadable", "write-only", "link", "directory", "left-out", "absent"]
@@ -70,8 +71,8 @@ class Entry:
         for kind, word in _WORDS.items():
             if key == word:
                 text = place.text(word)
-                if kind == "unreadable" and not hasattr(errno, text):
-                    raise place.wrong(f"{text!r} is no errno")
+                if kind == "unreadable" and text not in _ERRNOS:
+                    raise place.wrong(f"{text[:80]!r} is no errno")
                 if kind == "link" and (not text or "\0" in text):
                     raise place.wrong("a link leads nowhere")
                 return cls(kind, text=text)
@@ -79,10 +80,11 @@ class Entry:
             if key == plain and place.mapping()[plain] is True:
                 return cls(plain)
         known = ", ".join(("text", "base64", *_WORDS.values(), *_PLAIN))
-        raise place.wrong(f"{', '.join(keys) or 'nothing'} where one of {known} is due")
+        raise place.wrong(f"{', '.join(keys)[:200] or 'nothing'} where one of {known} is due")
 
 
 _WORDS: dict[Kind, str] = {"unreadable": "errno", "link": "link", "left-out": "left-out"}
+_ERRNOS = frozenset(errno.errorcode.values())
 _PLAIN: tuple[Kind, ...] = ("write-only", "directory", "absent")
 
 
@@ -151,11 +153,16 @@ class Act:
     output: tuple[Piece, ...] = ()
 
     def sample(self, at: float) -> Mapping[str, Entry] | None:
-        """Return what the watched files showed at ``at`` s; None where nobody looked."""
+        """Return what the watched files showed at ``at`` s; None where nobody looked.
+
+        Between two looks the earlier one counts, unless the later one came much later. The first is made
+        before the tool begins and says nothing of what it does: "idle" must not outlast the start.
+        """
         last: Sample | None = None
-        for sample in self.samples:
+        for number, sample in enumerate(self.samples):
             if sample.at > at:
-                return last.values if last and sample.at - last.until <= RESOLUTION else None
+                held = last is not None and number > 1 and sample.at - last.until <= RESOLUTION
+                return last.values if last is not None and held else None
             last = sample
             if at <= sample.until:
                 return sample.values
@@ -265,7 +272,8 @@ class Recording:
     """A host's cards over time: ``acts[i]`` led from ``states[i]`` to ``states[i + 1]``.
 
     ``made``: when (``at``), by which harness (``by``), and whether MAC addresses were ``kept``
-    (``macs``). ``host``: ``name``, ``hostname``, ``sysfs``.
+    (``macs``). ``host``: ``name``, ``hostname``, ``sysfs``. ``tools``: where the inventory said that the
+    host has its tools.
     """
 
     made: Mapping[str, str]
@@ -273,6 +281,7 @@ class Recording:
     cards: tuple[RecordedCard, ...]
     states: tuple[State, ...]
     acts: tuple[Act, ...] = ()
+    tools: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -280,7 +289,7 @@ class Recording:
             "format": FORMAT,
             "schema": SCHEMA,
             "made": dict(self.made),
-            "host": dict(self.host),
+            "host": {**self.host, "tools": dict(self.tools)},
             "cards": [{"name": c.name, "address": c.address, "identity": c.identity} for c in self.cards],
             "states": [state.to_json() for state in self.states],
             "acts": [act.to_json() for act in self.acts],
@@ -298,13 +307,15 @@ class Recording:
         if place.mapping().get("schema") != SCHEMA:
             raise OtherSchema(f"it is of schema {place.mapping().get('schema')!r}, this is schema {SCHEMA}")
         place.only("format", "schema", "made", "host", "cards", "states", "acts")
-        states = place.items("states")
+        states, host = place.items("states"), place.child("host")
+        host.only("name", "hostname", "sysfs", "tools")
         found = cls(
             made={name: place.child("made", name).as_text() for name in place.mapping("made")},
-            host={name: place.child("host").text(name) for name in ("name", "hostname", "sysfs")},
+            host={name: host.text(name) for name in ("name", "hostname", "sysfs")},
             cards=tuple(_card(item) for item in place.items("cards")),
             states=tuple(State.from_json(item, first=not at) for at, item in enumerate(states)),
             acts=tuple(Act.from_json(item) for item in place.items("acts")),
+            tools={name: host.child("tools").text(name) for name in host.mapping("tools")},
         )
         if len(found.states) != len(found.acts) + 1:
             raise place.wrong(f"{len(found.acts)} acts need one state more, not {len(found.states)}")

@@ -28,7 +28,10 @@ class Place:
         """Return the place at ``keys``, one below the other."""
         place = self
         for key in keys:
-            name = f"[{key!r}]" if isinstance(key, int) or not key.isidentifier() else f".{key}"
+            if isinstance(key, int):
+                name = f"[{key}]"
+            else:
+                name = f".{key[:120]}" if key.isidentifier() else f"[{key[-120:]!r}]"
             where = f"{place.where}{name}".removeprefix(".")
             try:
                 place = Place(where, place.value[key])
@@ -54,7 +57,7 @@ class Place:
         """:raises ValueError: there are other keys than ``known``."""
         unknown = sorted(self.mapping().keys() - set(known))
         if unknown:
-            raise self.wrong(f"unknown key {unknown[0]!r}; known are {', '.join(known)}")
+            raise self.wrong(f"unknown key {unknown[0][:80]!r}; known are {', '.join(known)}")
 
     def as_text(self) -> str:
         """Return the text that stands here."""

@@ -26,17 +26,13 @@ class Redactor(Protocol):
 
 
 def without_secrets(recording: Recording, redactor: Redactor) -> Recording:
-    """Return ``recording`` with every secret masked, in texts, paths and command lines.
+    """Return ``recording`` with every secret masked, in files, paths, command lines and output."""
 
-    A file that is no text and holds one is masked as a whole.
-    """
+    def content(data: bytes) -> bytes:
+        text = data.decode(errors="surrogateescape")
+        return redactor.text(text).encode(errors="surrogateescape")
 
-    def blob(data: bytes) -> bytes:
-        text = data.decode("latin-1")
-        masked = redactor.text(text)
-        return data if masked == text else redactor.text(text).encode("utf-8", "replace")
-
-    return rewritten(recording, redactor.text, blob)
+    return rewritten(recording, redactor.text, content)
 
 
 def with_pseudonyms(recording: Recording) -> Recording:
@@ -59,7 +55,7 @@ def with_pseudonyms(recording: Recording) -> Recording:
                 pseudonyms.setdefault(_number(found), _PSEUDONYM + len(pseudonyms))
         return text
 
-    rewritten(recording, collect, lambda data: data)
+    rewritten(recording, collect, lambda data: collect(data.decode("latin-1")).encode("latin-1"))
     texts = {a: b for old, new in pseudonyms.items() for a, b in zip(_texts(old), _texts(new), strict=True)}
     blobs = {a: b for old, new in pseudonyms.items() for a, b in zip(_blobs(old), _blobs(new), strict=True)}
     if not texts:
@@ -71,30 +67,28 @@ def with_pseudonyms(recording: Recording) -> Recording:
         new = texts[match[0].lower()]
         return new if match[0] == match[0].lower() else new.upper()
 
-    return rewritten(
-        replace(recording, made={**recording.made, "macs": "pseudonyms"}),
-        lambda text: spelled.sub(said, text),
-        lambda data: packed.sub(lambda match: blobs[match[0]], data),
-    )
+    def content(data: bytes) -> bytes:
+        text = spelled.sub(said, data.decode("latin-1"))
+        return packed.sub(lambda match: blobs[match[0]], text.encode("latin-1"))
+
+    told = replace(recording, made={**recording.made, "macs": "pseudonyms"})
+    return rewritten(told, lambda text: spelled.sub(said, text), content)
 
 
 def rewritten(
-    recording: Recording, change: Callable[[str], str], blob: Callable[[bytes], bytes]
+    recording: Recording, change: Callable[[str], str], content: Callable[[bytes], bytes]
 ) -> Recording:
     """Return ``recording`` with every text in it, paths and command lines too, put through ``change``.
 
-    :param blob: the same for the content of a file that is no text.
+    :param content: the same for the content of files.
     """
 
     def entry(found: Entry) -> Entry:
         if found.kind == "unreadable":
             return found
-        if found.kind != "content":
-            return replace(found, text=change(found.text))
-        try:
-            return replace(found, data=change(found.data.decode()).encode())
-        except UnicodeDecodeError:
-            return replace(found, data=blob(found.data))
+        if found.kind == "content":
+            return replace(found, data=content(found.data))
+        return replace(found, text=change(found.text))
 
     def output(found: Output) -> Output:
         return replace(found, stdout=change(found.stdout), stderr=change(found.stderr))
@@ -116,6 +110,7 @@ def rewritten(
         ),
         states=tuple(map(state, recording.states)),
         acts=tuple(_act(act, change, entry) for act in recording.acts),
+        tools={tool: change(where) for tool, where in recording.tools.items()},
     )
 
 

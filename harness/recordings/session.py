@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.cards.discovery import find_card
+from harness.cards.eras import find_place
 from harness.cards.interlock import CardEntry
 from harness.cards.truth import read_truth
 from harness.hosts.protocol import CommandResult, Host
@@ -35,17 +36,25 @@ class Session:
 
     :param host: the machine. :param cards: its cards in the inventory, those that are recorded.
     :param sysfs: where its sysfs is mounted.
+    :param tools: tool or engine -> name or path on the host.
     :param interval: seconds of the host's clock between two looks at a card while a tool works on it.
     """
 
     def __init__(
-        self, host: Host, cards: Sequence[CardEntry], *, sysfs: str = "/sys", interval: float = INTERVAL
+        self,
+        host: Host,
+        cards: Sequence[CardEntry],
+        *,
+        sysfs: str = "/sys",
+        tools: Mapping[str, str] | None = None,
+        interval: float = INTERVAL,
     ) -> None:
         #: The host; drivers that perform recorded acts must be given this one.
         self.host = Tap(host)
         self._untapped = host
         self._cards = {card.name: card for card in cards}
         self._sysfs = sysfs
+        self._tools = {name: where for name, where in (tools or {}).items() if name != where}
         self._interval = interval
         self._capture = Capture(self.host, sysfs=sysfs)
         self._found: list[RecordedCard] = []
@@ -62,7 +71,7 @@ class Session:
             truth = read_truth(self.host, address or self._cards[name].address, sysfs=self._sysfs)
             identity = truth.identity if isinstance(truth.identity, str) else self._cards[name].identity
             self._found.append(RecordedCard(name, address or self._cards[name].address, identity))
-        self._states.append(self._capture.state("as found", addresses))
+        self._states.append(_with(self._state("as found", addresses), self.host.asked))
 
     def perform(
         self, driver: CardDriver, card: str, operation: Callable[[], object], image: bytes | None = None
@@ -71,6 +80,7 @@ class Session:
 
         Return the act; None where the operation ran no tool, as when the interlock refused it.
         """
+        self.host.asked.clear()
         watch = Watch(self._untapped, self._watched(driver.address), interval=self._interval)
         self.host.watch = watch
         try:
@@ -86,10 +96,15 @@ class Session:
         if act is not None:
             self._acts.append(act)
             addresses = {name: self._address(entry) for name, entry in self._cards.items()}
-            after = self._capture.state(f"after the {act.act}", addresses)
-            self._states[-1] = _with(self._states[-1], watch.before)
-            self._states.append(_with(after, watch.after))
+            after = self._state(f"after the {act.act}", addresses)
+            self._states[-1] = _with(self._states[-1], self.host.asked[: watch.asked_before])
+            self._states.append(_with(after, self.host.asked[watch.asked_before :]))
         return act
+
+    def _state(self, when: str, addresses: Mapping[str, str | None]) -> State:
+        """Capture the host, with where it has the vendor's tools."""
+        find_place(self.host, self._tools)
+        return self._capture.state(when, addresses)
 
     def recording(self, *, pseudonyms: bool = False, redactor: Redactor = REDACTOR) -> Recording:
         """Return the recording so far, without secrets, and without real MAC addresses if so asked."""
@@ -115,7 +130,7 @@ class Session:
             "hostname": (hostname.stdout.strip() if hostname else "") or self.host.name,
             "sysfs": self._sysfs,
         }
-        found = Recording(made, host, tuple(self._found), tuple(states), tuple(self._acts))
+        found = Recording(made, host, tuple(self._found), tuple(states), tuple(self._acts), self._tools)
         found = without_secrets(found, redactor)
         return with_pseudonyms(found) if pseudonyms else found
 
@@ -142,7 +157,7 @@ class Session:
 
 
 def _with(state: State, asked: Sequence[CommandResult]) -> State:
-    """Return ``state`` with what else the driver asked of the host's tools in it."""
+    """Return ``state`` with what else was asked of the host's tools in it."""
     more = {
         shlex.join(result.argv): Output(result.exit_code, result.stdout, result.stderr)
         for result in asked

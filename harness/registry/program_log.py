@@ -3,50 +3,75 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from harness.registry.logs import LogEntry, parse_line, parse_log
 
 _CHUNK = 1 << 16
+#: Where the last line is looked for.
+_TAIL = 1 << 13
 
 
 class ProgramLog:
-    """The log of one program over all its restarts, appended to the file ``path``."""
+    """The log of one program over all its restarts, appended to the file ``path``.
+
+    What the program wrote before a call is in what the call gives: each takes what is still underway.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = path.open("ab", buffering=0)
-        #: Bytes so far.
-        self.size = self._file.tell()
+        self._size = self._file.tell()
         self._changed = threading.Condition()
+        self._pipe: int | None = None
         #: Whether the program says no more: it has closed its output, as all do when they end.
         self.ended = True
         self._follower: threading.Thread | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        with self._changed:
+            self._take()
+            return self._size
+
     def follow(self, process: subprocess.Popen[bytes]) -> None:
         """Take what ``process`` writes to its standard output from now on."""
+        if process.stdout is None:
+            raise ValueError("the process was started without a pipe")
         self.ended = False
+        self._pipe = process.stdout.fileno()
         self._follower = threading.Thread(
-            target=self._take, args=(process,), name=f"log of {process.pid}", daemon=True
+            target=self._follow, args=(process.stdout,), name=f"log of {process.pid}", daemon=True
         )
         self._follower.start()
 
-    def _take(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        with process.stdout:
-            while data := os.read(process.stdout.fileno(), _CHUNK):
+    def _follow(self, stream: IO[bytes]) -> None:
+        while not self.ended:
+            _readable(stream.fileno(), None)
+            with self._changed:
+                self._take()
+        with self._changed:
+            self._pipe = None
+            stream.close()
+
+    def _take(self) -> None:
+        """Take what is in the pipe now, without waiting; the lock is held."""
+        while self._pipe is not None and not self.ended and _readable(self._pipe, 0):
+            data = os.read(self._pipe, _CHUNK)
+            if data:
                 with suppress(OSError):  # a full disk is a fault that the log must not turn into another
                     self._file.write(data)
-                with self._changed:
-                    self.size = self._file.tell()
-                    self._changed.notify_all()
-        with self._changed:
-            self.ended = True
+                self._size = self._file.tell()
+            else:
+                self.ended = True
             self._changed.notify_all()
 
     def finish(self) -> None:
@@ -61,7 +86,8 @@ class ProgramLog:
         at = since
         while True:
             with self._changed:
-                size, ended = self.size, self.ended
+                self._take()
+                size, ended = self._size, self.ended
             for line in self._lines(at, size):
                 # The last one is only whole with its newline.
                 if ended or line.endswith(b"\n"):
@@ -76,7 +102,7 @@ class ProgramLog:
         """Wait until there is more than was seen, or the program ends."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: self.size != size or self.ended != ended, 0.0 if ended else max(0.0, seconds)
+                lambda: self._size != size or self.ended != ended, 0.0 if ended else max(0.0, seconds)
             )
 
     def entries(self, since: int) -> list[LogEntry]:
@@ -85,7 +111,7 @@ class ProgramLog:
 
     def last(self, since: int = 0) -> str:
         """Return the last line, shortened; for a message."""
-        entries = self.entries(max(since, self.size - 4096))
+        entries = self.entries(max(since, self.size - _TAIL))
         return entries[-1].raw[:500] if entries else "nothing"
 
     def _lines(self, since: int, until: int) -> list[bytes]:
@@ -97,3 +123,10 @@ class ProgramLog:
         """Close the file."""
         self.finish()
         self._file.close()
+
+
+def _readable(descriptor: int, milliseconds: int | None) -> bool:
+    """Wait until ``descriptor`` can be read from, its end included; return whether it can."""
+    poll = select.poll()  # select() takes no descriptor beyond 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(milliseconds))

@@ -13,6 +13,8 @@ from harness.registry.tls import ServerIdentity
 if TYPE_CHECKING:
     import asyncio
 
+    import uvicorn
+
 _END_SECONDS = 10.0
 #: How long a service that is stopped in an orderly way goes on with what it answers.
 _ANSWER_SECONDS = 5.0
@@ -42,8 +44,14 @@ class Serving:
         self._up = threading.Event()
         self._stopping: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: uvicorn.Server | None = None
         self._abort = False
         self._thread = threading.Thread(target=self._run, name=f"service on port {self.port}", daemon=True)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered now."""
+        return self._server is not None and bool(self._server.server_state.tasks)
 
     def start(self, deadline: float) -> None:
         """Return when requests are taken. :raises DeadlineError: they are not, in time."""
@@ -78,7 +86,7 @@ class Serving:
             ssl_keyfile=self._tls.key if self._tls else None,
         )
         config.load()
-        server = uvicorn.Server(config)
+        self._server = server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()

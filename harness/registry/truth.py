@@ -119,7 +119,8 @@ class ImageTruth:
 class Comparison:
     """The truths of one image by several ways, in the order in which they were read.
 
-    ``state``: what counts. ``disagreement``: who says otherwise, in words; empty where all agree.
+    ``state``: what counts. ``disagreement``: who says otherwise, in words; empty where all agree on whether
+    the image is there as it should.
     """
 
     truths: tuple[ImageTruth, ...]
@@ -128,7 +129,7 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether all ways gave the same answer."""
+        """Whether all ways gave the same answer: yes, no, or none."""
         return not self.disagreement
 
 
@@ -168,5 +169,16 @@ def compare(*truths: ImageTruth) -> Comparison:
         chosen = next((truth for truth in false if truth.source == "store"), false[-1])
     else:
         chosen = (unread or list(truths))[-1]
-    others = [str(truth) for truth in truths if truth.state is not chosen.state]
+    others = [str(truth) for truth in truths if _answer(truth) != _answer(chosen)]
     return Comparison(truths, chosen.state, f"{chosen}, {', '.join(others)}" if others else "")
+
+
+def _answer(truth: ImageTruth) -> bool | None:
+    """Return whether the image is there as it should; None where that could not be told.
+
+    What of it is damaged may differ by the way: a blob that is missing is announced by a cache, and comes
+    as one without content.
+    """
+    if truth.state is TruthState.UNREADABLE:
+        return None
+    return truth.state is TruthState.COMPLETE

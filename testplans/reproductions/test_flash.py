@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.scenarios.driver_needs import require_update_attributes
 from harness.scenarios.promises import lands, unchanged
 
 GUIDE = "Intel FPGA PAC N3000 Security User Guide (683519): policy; DPDK drivers/raw/ifpga: codes"
@@ -37,7 +38,8 @@ def test_ok_and_nothing_flashed(flash, faults) -> None:
 
 @pytest.mark.hil_given(root="A")
 @pytest.mark.hil_expects(verdicts={"fpgasupdate": "FALSE_FAILURE"})
-def test_sigterm_says_failed_and_the_flash_is_new(flash, faults) -> None:
+def test_sigterm_says_failed_and_the_flash_is_new(card, flash, faults) -> None:
     """A service that is stopped while the card programs reports a failure; the image lands all the same."""
+    require_update_attributes(card)
     faults.arm("programming", "sigterm")
     flash("A/csk0", lands(KERNEL))

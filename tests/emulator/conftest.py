@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +81,14 @@ def clock() -> Iterator[LabClock]:
 def new_host(clock: LabClock) -> Callable[..., EmulatedHost]:
     """Makes a host that is on, with a card for each of ``addresses``."""
 
-    def make(*addresses: str, state: CardState | None = None, **profile: object) -> EmulatedHost:
-        host = EmulatedHost("subcloud1", clock)
+    def make(
+        *addresses: str,
+        state: CardState | None = None,
+        generation: Any = "D",
+        era: Any = "host",
+        **profile: object,
+    ) -> EmulatedHost:
+        host = EmulatedHost("subcloud1", clock, generation=generation, era=era)
         for index, address in enumerate(addresses):
             spec = CardSpec(f"card{index}", f"64:4c:36:00:{index:02x}:00", (address,))
             host.add_card(spec, state or CardState(), CardProfile.from_mapping(profile))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.emulator.sysfs_d import bitmap_list
+from harness.emulator.sysfs_forms import bitmap_list
 from harness.errors import ConfigurationError
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli.lab import app
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, InfrastructureError
 from harness.inventory.load import load_inventory
 from harness.lab.background import BackgroundLab, background_lab, background_labs
 
@@ -128,7 +128,76 @@ def test_lab_without_emulated_hosts_cannot_be_kept_up(tmp_path: Path) -> None:
     assert "emulated" in result.exception.message
 
 
-@pytest.mark.parametrize("name", ["../evil", ".hidden", "a/b"])
+@pytest.fixture
+def away(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that no command may touch."""
+    directory = tmp_path_factory.mktemp("away")
+    (directory / "file").write_text("precious")
+    return directory
+
+
+def test_a_record_that_names_another_directory_does_no_harm(hil: Any, project: Path, away: Path) -> None:
+    hil("up")
+    lab = background_lab(load_inventory(project / "inventory.yaml"))
+    kept = lab.directory / "lab.json"
+    runtime = lab.doors().runtime
+    kept.write_text(kept.read_text().replace(str(runtime), str(away)))
+    assert hil("down").stdout == "small: stopped\n"
+    assert (away / "file").read_text() == "precious"
+    # Nor one that leads there by a link with the name of a lab's own.
+    hil("up")
+    link = away.parent / "hil-lab-link"
+    link.symlink_to(away)
+    kept.write_text(kept.read_text().replace(str(lab.doors().runtime), str(link)))
+    hil("down")
+    assert (away / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "5", "{}", '{"lab": 5}', '{"lab": "small", "pid": "x"}', "{"])
+def test_a_damaged_record_is_told_and_the_lab_can_still_be_stopped(
+    hil: Any, project: Path, content: str
+) -> None:
+    hil("up")
+    lab = background_lab(load_inventory(project / "inventory.yaml"))
+    whole = (lab.directory / "lab.json").read_text()
+    (lab.directory / "lab.json").write_text(content)
+    entry = status(hil)["small"]
+    assert entry["running"]
+    assert "does not say where the lab 'small' is reached" in entry["error"]
+    assert "hil lab down small" in hil("status").stdout
+    assert hil("down").stdout == "small: stopped\n"
+    assert lab.pid() is None
+    assert not Path(json.loads(whole)["control"]).parent.exists()
+
+
+def test_a_directory_that_cannot_be_used_is_told(hil: Any, project: Path) -> None:
+    (project / ".hil").write_text("a file in the way")
+    for words in (["up"], ["status"]):
+        result = hil(*words)
+        assert not isinstance(result.exception, (OSError, ValueError)), result.exception
+    result = hil("up")
+    assert isinstance(result.exception, InfrastructureError)
+    assert "cannot be used: Not a directory" in str(result.exception)
+
+
+def test_a_host_that_the_running_lab_has_not_is_told(hil: Any, project: Path) -> None:
+    hil("up")
+    file = project / "inventory.yaml"
+    running = background_lab(load_inventory(file))
+    file.write_text(file.read_text().replace("      right:\n", "      middle:\n"))
+    with pytest.raises(ConfigurationError, match="has no host middle") as caught:
+        running.attach(load_inventory(file)).access("middle")
+    assert "hil lab down small; hil lab up small" in caught.value.hint
+
+
+@pytest.mark.parametrize("command", ["status", "down"])
+def test_a_lab_that_there_never_was_is_no_success(hil: Any, command: str) -> None:
+    result = hil(command, "smal")
+    assert isinstance(result.exception, ConfigurationError)
+    assert "Did you mean 'small'?" in result.exception.hint
+
+
+@pytest.mark.parametrize("name", ["../small", "a/b", "..", ".hidden", "a b", "a;b", "", "a\n"])
 def test_name_stays_below_the_labs_directory(project: Path, name: str) -> None:
     with pytest.raises(ConfigurationError):
         background_lab(load_inventory(project / "inventory.yaml"), name)

@@ -8,9 +8,11 @@ from pathlib import Path
 SR_ROOT = "5f0c" * 16
 BMC_ROOT = "77698ea203e459f6cb0e65b54a1dd4ab47a6a6600e7988f723ad89f5b7f3673a"
 
-#: What the card of :func:`add_card` shows, in the words of the kernel's documentation.
+_UEVENT = "DRIVER={driver}\nPCI_CLASS=120000\nPCI_ID=8086:0B30\nPCI_SLOT_NAME={address}\n"
+
+#: What the card of :func:`add_card` shows, in the words of the kernel's documentation (generation D).
 ATTRIBUTES = {
-    "uevent": "DRIVER=dfl-pci\nPCI_CLASS=120000\nPCI_ID=8086:0B30\nPCI_SLOT_NAME={address}\n",
+    "uevent": _UEVENT.replace("{driver}", "dfl-pci"),
     "device": "0x0b30\n",
     "fme/bitstream_id": "0x23000410010307\n",
     "fme/bitstream_metadata": "0x2010906205\n",
@@ -32,7 +34,52 @@ ATTRIBUTES = {
 }
 _FME = "fpga_region/region0/dfl-fme.0"
 _BMC = f"{_FME}/dfl_dev.0/subdev_spi_altera.2.auto/spi_master/spi1/spi1.0"
-_PLACES = {"fme": _FME, "bmc": _BMC, "sec": f"{_BMC}/n3000bmc-sec-update.5.auto"}
+_LEGACY_FME = "fpga/intel-fpga-dev.0/intel-fpga-fme.0"
+_LEGACY_BMC = f"{_LEGACY_FME}/spi-altera.0.auto/spi_master/spi0/spi0.0"
+#: Where the short names of attributes lie, by driver generation.
+_PLACES = {
+    "A": {"fme": _LEGACY_FME, "bmc": _LEGACY_BMC, "sec": f"{_LEGACY_BMC}/ifpga_sec_mgr/ifpga_sec0"},
+    "B": {"fme": _FME, "bmc": _BMC, "sec": f"{_BMC}/m10bmc-secure.5.auto/ifpga_sec_mgr/ifpga_sec0"},
+    "C": {"fme": _FME, "bmc": _BMC, "sec": f"{_BMC}/n3000bmc-sec-update.5.auto"},
+    "D": {"fme": _FME, "bmc": _BMC, "sec": f"{_BMC}/n3000bmc-sec-update.5.auto"},
+}
+
+
+def attributes_of(generation: str) -> dict[str, str]:
+    """The same card as another driver generation shows it (n3000.md 4.1, 4.2)."""
+    if generation == "D":
+        return ATTRIBUTES
+    security = {name: text for name, text in ATTRIBUTES.items() if name.startswith("sec/security/")}
+    # Before the firmware-upload interface a hash had its 0x.
+    for section, root in (("sr", SR_ROOT), ("bmc", BMC_ROOT)):
+        security[f"sec/security/{section}_root_entry_hash"] = f"0x{root}\n"
+    own = {name: text for name, text in ATTRIBUTES.items() if not name.startswith("sec/")}
+    if generation == "C":
+        return own | security | {"sec/fpga_image_load/fpga_image_load0/dev": "240:0\n"}
+    if generation == "B":
+        security["sec/security/user_flash_count"] = security.pop("sec/security/flash_count")
+        update = {
+            "status": "idle\n",
+            "error": "",
+            "remaining_size": "0\n",
+            "hw_errinfo": "0x0\n",
+            "cancel": "",
+        }
+        return own | security | {f"sec/update/{name}": text for name, text in update.items()}
+    security["sec/security/qspi_flash_count"] = security.pop("sec/security/flash_count")
+    return {
+        "uevent": _UEVENT.replace("{driver}", "intel-fpga-pci"),
+        "device": "0x0b30\n",
+        "fme/bitstream_id": "0x23000410010307\n",
+        "fme/bitstream_metadata": "0x2010906205\n",
+        "fme/pr/interface_id": "a5d72a3cc8b04939912cf715e5dc10ca\n",
+        "bmc/max10_version": "0x44020006\n",
+        "bmc/bmcfw_flash_ctrl/bmcfw_version": "44020014\n",
+        "bmc/mac_address": "{mac}\n",
+        "bmc/pkvl/pkvl_a_version": "101c.1064\n",
+        "bmc/pkvl/pkvl_b_version": "101c.1065\n",
+        "sec/security/smbus_flash_count": "99\n",
+    } | {name.replace("root_entry_hash", "root_hash"): text for name, text in security.items()}
 
 
 @dataclass
@@ -41,10 +88,11 @@ class FileCard:
 
     sysfs: Path
     address: str
+    generation: str = "D"
 
     def file(self, name: str) -> Path:
         first, _, rest = name.partition("/")
-        place = _PLACES.get(first)
+        place = _PLACES[self.generation].get(first)
         return self.device / (f"{place}/{rest}" if place else name)
 
     @property
@@ -62,15 +110,17 @@ class FileCard:
         self.address = address
 
 
-def add_card(sysfs: Path, address: str = "0000:b2:00.0", mac: str = "64:4c:36:00:12:a0") -> FileCard:
+def add_card(
+    sysfs: Path, address: str = "0000:b2:00.0", mac: str = "64:4c:36:00:12:a0", generation: str = "D"
+) -> FileCard:
     """Put a card into the tree at ``sysfs``: devices below the bus are links, as the kernel has them."""
     real = sysfs / "devices/pci0000:ae/0000:ae:00.0" / address
     real.mkdir(parents=True)
     devices = sysfs / "bus/pci/devices"
     devices.mkdir(parents=True, exist_ok=True)
     (devices / address).symlink_to(real)
-    card = FileCard(sysfs, address)
-    for name, text in ATTRIBUTES.items():
+    card = FileCard(sysfs, address, generation)
+    for name, text in attributes_of(generation).items():
         card.write(name, text.format(address=address, mac=mac))
     return card
 

@@ -208,7 +208,8 @@ class Bmc:
         assert self._copy is not None
         effect, self._copy = self._copy[0], None
         self._store(_with_page(self.state, effect.section, effect.payload))
-        self._finish(Progress.RSU_DONE, Status.NORMAL)
+        worn = self.profile.wearout_at_completion and self._wear_delay() > 0
+        self._finish(Progress.RSU_DONE, Status.WEAROUT if worn else Status.NORMAL)
 
     def _finish(self, progress: Progress, status: Status) -> None:
         self._forget_host()

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from harness.emulator.card.block_update import BlockUpdate
 from harness.emulator.card.bmc import ALL_ONES, Bmc, Page, Progress, Status
+from harness.emulator.card.dialects import DIALECTS, Generation
 from harness.emulator.card.flash import CardState, Section
 from harness.emulator.card.guard import Guard
 from harness.emulator.card.phases import HoldPoint, Phases
@@ -61,7 +63,7 @@ class Card:
 
     It has power from the start. ``log`` takes what its driver writes to the kernel log, without time and
     device name. ``store`` keeps the state after every change of it. ``payloads`` names payloads that have
-    no descriptor.
+    no descriptor. ``generation``: of the driver that the host has for it.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Card:
         log: Callable[[str], None] = lambda line: None,
         store: CardStore | None = None,
         payloads: PayloadTable | None = None,
+        generation: Generation = "D",
     ) -> None:
         self.spec = spec
         #: What is out of the ordinary now; see :data:`CONDITIONS` and :meth:`condition`.
@@ -98,9 +101,15 @@ class Card:
             self._save,
             payloads or PayloadTable({}, {}),
         )
-        #: The driver's firmware-upload interface.
-        self.upload = SecureUpdate(
-            self._bmc, clock, self._phases, self._guard, self._driver_log, self.conditions
+        #: The driver's update; :class:`BlockUpdate` where the tool drives it.
+        self.upload = (BlockUpdate if generation == "A" else SecureUpdate)(
+            self._bmc,
+            clock,
+            self._phases,
+            self._guard,
+            self._driver_log,
+            self.conditions,
+            DIALECTS[generation],
         )
         self.powered = True
         self._present = False

@@ -123,6 +123,11 @@ class CardProfile:
     wear_first_delay: float = _value(30.0, "The wait after boot and between updates above it (4.6 [D]).")
     wear_second_count: int = _value(2000, "Flash count above which they must wait longer (4.6 [D]).")
     wear_second_delay: float = _value(60.0, "That longer wait (4.6 [D]).")
+    wearout_at_completion: bool = _value(
+        False,
+        "Whether a worn card says wear-out when an image has landed: driver generation B takes that for"
+        " success, the others for a failure (4.4 [V]; whether a card does it [U]).",
+    )
     user_image_is_fec: bool = _value(
         False, "Whether the user image turns the second function 8086:0b32 into 8086:0d8f (1.1 [V])."
     )

@@ -1,7 +1,8 @@
-"""The kernel's side of an update: driver generation D (firmware-upload interface) on one card.
+"""The kernel's side of an update on one card: a worker that carries it out (generations B, C and D).
 
 States, errors and errno follow ``drivers/base/firmware_loader/sysfs_upload.c`` and
-``drivers/fpga/intel-m10-bmc-sec-update.c`` as the fact sheet, 4.2 and 4.4, has them. The driver does not
+``drivers/fpga/intel-m10-bmc-sec-update.c`` as the fact sheet, 4.2 and 4.4, has them; in what the older
+generations differ is in :mod:`harness.emulator.card.dialects`. The driver does not
 poll here: the BMC tells it when its progress changes, and its time limits are events.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from harness.emulator.card.bmc import Bmc, Progress, Status
+from harness.emulator.card.dialects import Dialect
 from harness.emulator.card.guard import Guard
 from harness.emulator.card.phases import Phases
 from harness.emulator.clock import Event, LabClock
@@ -24,8 +26,8 @@ BLOCK_SIZE: Final = 0x4000
 HANDSHAKE_SECONDS: Final = 5.0
 PREPARE_SECONDS: Final = 120.0
 PROGRAM_SECONDS: Final = 2400.0
-#: What the BMC's status may be at the end of an update (4.4 step 5).
-_GOOD_STATUS: Final = frozenset({0x00, 0x80, 0x81, 0x82})
+#: Errors at which generation B keeps the BMC's registers (``m10bmc_sec_hw_errinfo``).
+_WITH_REGISTERS: Final = frozenset({"hw-error", "timeout", "device-busy", "flash-wearout"})
 _TRUE_WORDS: Final = (b"1", b"y", b"Y", b"t", b"T", b"on", b"ON", b"On", b"oN")
 
 
@@ -35,7 +37,9 @@ def os_error(number: int) -> OSError:
 
 
 class SecureUpdate:
-    """``firmware/secure-update*/`` of one card; every method is safe to call from any thread.
+    """The driver's update of one card, by default as ``firmware/secure-update*/`` offers it.
+
+    Every method is safe to call from any thread. Words are those of generation D.
 
     :raises OSError: as the kernel would, with its errno.
     """
@@ -48,7 +52,9 @@ class SecureUpdate:
         guard: Guard,
         log: Callable[[str], None],
         conditions: set[str],
+        dialect: Dialect,
     ) -> None:
+        self.dialect = dialect
         self._bmc = bmc
         self._clock = clock
         self._phases = phases
@@ -63,6 +69,7 @@ class SecureUpdate:
         self._status: UploadStatus = "idle"
         self._error = ""
         self._remaining = 0
+        self._hw_errinfo = 0
         self._cancel_requested = False
         self._step: Event | None = None
         self._limit: Event | None = None
@@ -87,7 +94,7 @@ class SecureUpdate:
             elif word == b"0" and self._loading:
                 self._loading = False
                 data, self._buffer = self._buffer, bytearray()
-                self._start(data)
+                self.start(data)
             else:
                 if word != b"-1":
                     self._log(f"firmware_loading_store: unexpected value ({word.decode('ascii', 'replace')})")
@@ -118,6 +125,13 @@ class SecureUpdate:
                 raise os_error(errno.EBUSY)
             return self._error
 
+    def hw_errinfo(self) -> int:
+        """Doorbell and authentication result of an update that failed (generation B). EBUSY unless idle."""
+        with self._guard:
+            if self._status != "idle":
+                raise os_error(errno.EBUSY)
+            return self._hw_errinfo
+
     def remaining_size(self) -> int:
         """``remaining_size``: bytes not yet in staging; keeps its value after an error."""
         return self._remaining
@@ -135,6 +149,11 @@ class SecureUpdate:
                 return
             self._cancel_requested = True
 
+    def abandon(self) -> None:
+        """Ask for an end wherever one is still to be had, as generation C does when its device is closed."""
+        with self._guard:
+            self._cancel_requested = True
+
     @property
     def busy(self) -> bool:
         """Whether an update holds the driver."""
@@ -150,29 +169,60 @@ class SecureUpdate:
             self._stop_events()
             self._bmc.on_progress = None
             self._loading, self._buffer, self._data = False, bytearray(), memoryview(b"")
-            self._status, self._error, self._remaining = "idle", "", 0
+            self._status, self._error, self._remaining, self._hw_errinfo = "idle", "", 0, 0
 
     def _check_present(self) -> None:
         if not self.present:
             raise os_error(errno.ENODEV)
 
-    def _start(self, data: bytearray) -> None:
+    def start(self, data: bytes | bytearray) -> None:
+        """Begin an update with ``data``. The status has left ``idle`` before this returns."""
+        with self._guard:
+            if self._begin() and (data or self._bmc.profile.empty_upload != "ignored"):
+                self._data, self._remaining = memoryview(data), len(data)
+                self._receive(self._prepare)
+
+    def start_from(self, read: Callable[[], bytes]) -> None:
+        """Begin an update with the file that ``read`` gives, as the kernel's firmware loader does."""
+        with self._guard:
+            if self._begin():
+                self._cancel_requested = False
+                self._receive(lambda: self._read_file(read))
+
+    def _begin(self) -> bool:
+        """Return whether an update may begin. :raises OSError: ENODEV, EBUSY."""
+        self._check_present()
         if self.busy:
             raise os_error(errno.EBUSY)
-        if "ignore-upload" in self._conditions:
+        return "ignore-upload" not in self._conditions
+
+    def _receive(self, step: Callable[[], None]) -> None:
+        """Leave ``idle``, and have the worker take ``step``."""
+        self._status, self._error, self._hw_errinfo = "receiving", "", 0
+        self._step = self._clock.at(self._clock.now(), self._phases.guarded(step))
+
+    def _read_file(self, read: Callable[[], bytes]) -> None:
+        if self._status != "receiving":
+            return  # the host went down meanwhile
+        try:
+            data = read()
+        except OSError:
+            data = b""
+        if not data:  # the loader takes no empty file
+            self._fail("file-read-error")
             return
-        if not data and self._bmc.profile.empty_upload == "ignored":
+        if self._cancel_requested:
+            self._fail("user-abort")
             return
-        self._status, self._error = "receiving", ""
         self._data, self._remaining = memoryview(data), len(data)
-        self._step = self._clock.at(self._clock.now(), self._phases.guarded(self._prepare))
+        self._prepare()
 
     def _prepare(self) -> None:
         if self._status != "receiving":
             return  # the host went down meanwhile
         self._status = "preparing"
         self._cancel_requested = False
-        if not 0 < len(self._data) <= STAGING_SIZE:
+        if not self._size_allowed():
             self._fail("invalid-file-size")
         elif "all-ones" in self._conditions or "busy" in self._conditions or not self._bmc.accepts_request:
             self._fail("device-busy")
@@ -185,6 +235,9 @@ class SecureUpdate:
             if self._bmc.status == Status.WEAROUT:
                 self._log("Excessive flash update count detected")
                 self._fail("flash-wearout")
+
+    def _size_allowed(self) -> bool:
+        return 0 < len(self._data) <= STAGING_SIZE
 
     def _progressed(self) -> None:
         """The BMC's progress changed while this driver waited for it."""
@@ -228,7 +281,7 @@ class SecureUpdate:
         self._bmc.write_done()
 
     def _complete(self) -> None:
-        if self._bmc.status in _GOOD_STATUS:
+        if self._bmc.status in self.dialect.good_at_end:
             self._finish("")
         else:
             self._hardware_error()
@@ -239,9 +292,10 @@ class SecureUpdate:
         self._fail("user-abort")
 
     def _hardware_error(self) -> None:
-        label = self._bmc.profile.doorbell_label
-        self._log(f"{label}: 0x{self._bmc.doorbell:08x}")
-        self._log(f"RSU auth result: 0x{self._bmc.auth_result:08x}")
+        label = self.dialect.doorbell_label or self._bmc.profile.doorbell_label
+        register = self.dialect.register.format
+        self._log(f"{label}: {register(self._bmc.doorbell)}")
+        self._log(f"RSU auth result: {register(self._bmc.auth_result)}")
         self._fail("hw-error")
 
     def _timed_out(self) -> None:
@@ -249,6 +303,8 @@ class SecureUpdate:
             self._fail("timeout")
 
     def _fail(self, name: str) -> None:
+        if name in _WITH_REGISTERS:
+            self._hw_errinfo = self._bmc.doorbell << 32 | self._bmc.auth_result
         self._finish(f"{self._status}:{name}")
 
     def _finish(self, error: str) -> None:

@@ -34,7 +34,10 @@ class ProgramExit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One run of a program: its words, environment, directory and streams."""
+    """One run of a program: its words, environment, directory and streams.
+
+    ``mounts``: in a container, path there and where on the host it leads.
+    """
 
     host: EmulatedHost
     process: Process
@@ -42,6 +45,7 @@ class Invocation:
     env: dict[str, str]
     cwd: str
     streams: Streams
+    mounts: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -54,8 +58,12 @@ class Invocation:
         return self.host.vfs
 
     def path(self, path: str) -> str:
-        """Return ``path`` as an absolute one."""
-        return path if path.startswith("/") else f"{self.cwd.rstrip('/')}/{path}"
+        """Return ``path`` as an absolute one of the host's."""
+        path = path if path.startswith("/") else f"{self.cwd.rstrip('/')}/{path}"
+        for target, source in self.mounts:
+            if path == target or path.startswith(f"{target}/"):
+                return f"{source}{path.removeprefix(target)}"
+        return path
 
     def out(self, text: str) -> None:
         """Write ``text`` to standard output."""

@@ -1,52 +1,77 @@
-"""``fpgainfo`` (OPAE): what it shows of a card, with its labels, widths and misspellings (n3000.md 4.8)."""
+"""``fpgainfo`` (OPAE): what it shows of a card, with its edition's labels and misspellings (n3000.md 4.8)."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from harness.emulator.programs import opae
 from harness.emulator.programs.base import Invocation, Main
+from harness.emulator.programs.editions import Edition
+from harness.emulator.sysfs_forms import SENSORS
 
-_LABEL_WIDTH: Final = 32
 _FACTORY_BIT: Final = 1 << 36
 _FIRST_OBJECT: Final = 0xEF00000
 _TOPICS: Final = ("fme", "bmc", "phy", "security", "temp", "power", "port", "mac", "errors", "events")
+_IDS: Final = (
+    ("Vendor Id", "vendor"),
+    ("Device Id", "device"),
+    ("SubVendor Id", "subsystem_vendor"),
+    ("SubDevice Id", "subsystem_device"),
+)
+_OLD_IDS: Final = (("Device Id", "device"),)
+_COMPAT: Final = "dfl-fme-region.*/fpga_region/region*/compat_id"
+#: Where generations C and D, B, and A have their security attributes, and how they call the counter.
+_SECURITY: Final = (
+    "*-sec*.auto/security",
+    "*-secure.*.auto/*fpga_sec_mgr/*fpga_sec*/security",
+    "ifpga_sec_mgr/ifpga_sec*/security",
+)
+_COUNTERS: Final = ("flash_count", "user_flash_count", "qspi_flash_count")
+_UNITS: Final = (
+    ("power", "Watts", 1e6),
+    ("curr", "Amps", 1e3),
+    ("in", "Volts", 1e3),
+    ("temp", "Celsius", 1e3),
+)
 _SECTIONS: Final = (("bmc", "BMC", "BMC"), ("pr", "PR", "AFU/PR"), ("sr", "FIM", "FIM"))
 
 
 class _Card:
-    def __init__(self, run: Invocation, pac: opae.Pac, index: int) -> None:
+    def __init__(self, run: Invocation, edition: Edition, pac: opae.Pac, index: int) -> None:
         self._run = run
+        self._edition = edition
         self._pac = pac
         self._object = _FIRST_OBJECT + index * 0x100000
 
     def row(self, label: str, value: str) -> None:
-        self._run.out(f"{label:{_LABEL_WIDTH}} : {value}\n")
+        self._run.out(f"{label:{self._edition.label_width}} : {value}\n")
 
     def head(self, title: str, *, boot_page: bool = False) -> None:
-        self._run.out("Intel FPGA Programmable Acceleration Card N3000\n")
-        self._version("MAX10 NIOS FW version", "bmcfw_version")
-        self._version("MAX10 Build version", "bmc_version")
+        modern, legacy = self._edition.modern, self._pac.legacy
+        if modern:
+            self._run.out("Intel FPGA Programmable Acceleration Card N3000\n")
+        self._version(
+            "MAX10 NIOS FW version", "bmcfw_flash_ctrl/bmcfw_version" if legacy else "bmcfw_version"
+        )
+        self._version("MAX10 Build version", "max10_version" if legacy else "bmc_version")
         self._run.out(f"//****** {title} ******//\n")
-        domain, rest = self._pac.address.split(":", 1)
-        self.row("Interface", "DFL")
+        if modern and not legacy:
+            self.row("Interface", "DFL")
         self.row("Object Id", f"0x{self._object:X}")
-        self.row("PCIe s:b:d.f", f"{domain}:{rest.upper()}")
-        for label, name in (
-            ("Vendor Id", "vendor"),
-            ("Device Id", "device"),
-            ("SubVendor Id", "subsystem_vendor"),
-            ("SubDevice Id", "subsystem_device"),
-        ):
-            self.row(label, f"0x{int(self._pac.value(name) or '0', 16):04X}")
-        self.row("Socket Id", "0x00")
+        domain, rest = self._pac.address.split(":", 1)
+        self.row("PCIe s:b:d.f", f"{domain}:{rest.upper() if modern else rest}")
+        for label, name in _IDS if modern else _OLD_IDS:
+            number = int(self._pac.value(name) or "0", 16)
+            self.row(label, f"0x{number:04X}" if modern else f"0x{number:04x}")
+        self.row(*(("Socket Id", "0x00") if modern else ("Numa Node", "0")))
         self.row("Ports Num", "01")
         text = self._pac.fme_value("bitstream_id")
         if text is not None:
             number = int(text, 16)
             self.row("Bitstream Id", f"0x{number:X}")
             self.row("Bitstream Version", f"{number >> 56 & 0xF}.{number >> 52 & 0xF}.{number >> 48 & 0xF}")
-        interface = self._pac.fme_value("dfl-fme-region.*/fpga_region/region*/compat_id")
+        interface = self._pac.fme_value("pr/interface_id" if legacy else _COMPAT)
         if interface is not None:
             parts = (interface[:8], interface[8:12], interface[12:16], interface[16:20], interface[20:])
             self.row("Pr Interface Id", "-".join(parts))
@@ -55,12 +80,13 @@ class _Card:
 
     def _version(self, label: str, name: str) -> None:
         text = self._pac.bmc_value(name)
-        value = "" if text is None else f"{opae.version(int(text, 16))} "
-        self._run.out(f"Board Management Controller, {label}: {value}\n")
+        value = "" if text is None else opae.version(int(text, 16))
+        colon, end = (":", " " if value else "") if self._edition.modern else ("", "")
+        self._run.out(f"Board Management Controller, {label}{colon} {value}{end}\n")
 
     def security(self) -> None:
         self.head("SEC")
-        directory = self._pac.bmc("*-sec*.auto/security")
+        directory = next((path for path in map(self._pac.bmc, _SECURITY) if path), None)
         if directory is None:
             self._run.err(
                 "board_common.c:340:print_sec_common_info() **ERROR** : Failed to get token Object\n"
@@ -69,16 +95,22 @@ class _Card:
             return
         self._run.out("********** SEC Info START ************ \n")
         for name, root, csk in _SECTIONS:
-            value = self._security_value(f"{name}_root_entry_hash")
+            value = self._read(directory, f"{name}_root_entry_hash", f"{name}_root_hash")
             self._run.out(f"{root} root entry hash: {value or 'None'}\n")
-            value = self._security_value(f"{name}_canceled_csks")
+            value = self._read(directory, f"{name}_canceled_csks")
             label = f"B{csk}" if value is None and name == "bmc" else csk  # misspelt where it is not read
             self._run.out(f"{label} CSK IDs canceled: {value or 'None'}\n")
-        self._run.out(f"User flash update counter: {self._security_value('flash_count') or 'None'}\n")
+        self._run.out(f"User flash update counter: {self._read(directory, *_COUNTERS) or 'None'}\n")
         self._run.out("********** SEC Info END ************ \n")
 
-    def _security_value(self, name: str) -> str | None:
-        return self._pac.bmc_value(f"*-sec*.auto/security/{name}")
+    def _read(self, directory: str, *names: str) -> str | None:
+        """Return the text of the first of ``names`` that can be read."""
+        for name in names:
+            try:
+                return self._run.vfs.read(f"{directory}/{name}").decode("utf-8", "replace").strip()
+            except OSError:
+                continue
+        return None
 
     def phy(self) -> None:
         for group, side, speed, count in ((0, "Host side", 25, 4), (4, "Line side", 25, 4)):
@@ -95,24 +127,26 @@ class _Card:
 
     def sensors(self, title: str, kinds: tuple[str, ...]) -> None:
         self.head(title)
-        number = 0
-        for kind, unit, scale in (
-            ("power", "Watts", 1e6),
-            ("curr", "Amps", 1e3),
-            ("in", "Volts", 1e3),
-            ("temp", "Celsius", 1e3),
-        ):
-            for path in self._run.vfs.glob(f"{self._pac.bmc('*hwmon*/hwmon/hwmon*')}/{kind}[0-9]*_label"):
-                number += 1
-                if kind not in kinds:
-                    continue
-                label = self._run.vfs.read(path).decode().strip()
+        place = self._pac.bmc("*hwmon*/hwmon/hwmon*")
+        rows = []
+        for kind, unit, scale in _UNITS:
+            for path in self._run.vfs.glob(f"{place}/{kind}[0-9]*_label"):
+                name = path.rpartition("/")[2].removesuffix("_label")
                 try:
                     reading = int(self._run.vfs.read(path.replace("_label", "_input")))
                     value = f"{reading / scale:.2f} {unit}"
                 except OSError:
                     value = "N/A"
-                self._run.out(f"({number:2}) {label:28} : {value}\n")
+                rows.append((kind, SENSORS[name], value))
+        if not self._edition.modern:
+            rows.sort(key=lambda row: row[1].number)
+        for number, (kind, sensor, value) in enumerate(rows, 1):
+            if kind not in kinds:
+                continue
+            if self._edition.modern:
+                self._run.out(f"({number:2}) {sensor.label:28} : {value}\n")
+            else:
+                self._run.out(f"({sensor.number:2}) {sensor.old_label or sensor.label:24} : {value}\n")
 
     def mac(self) -> None:
         self.head("MAC")
@@ -130,7 +164,7 @@ class _Card:
             self.row(label, "0x0")
 
 
-def fpgainfo(run: Invocation) -> int:
+def _fpgainfo(edition: Edition, run: Invocation) -> int:
     """Show cards: ``fpgainfo TOPIC [ADDRESS]``."""
     words = [word for word in run.argv[1:] if word not in ("all", "-c", "--clear")]
     if not words or words[0] in ("-h", "--help"):
@@ -150,7 +184,7 @@ def fpgainfo(run: Invocation) -> int:
         run.err("No FPGA resources found.\n")
         return 0
     for index, pac in enumerate(found):
-        _show(_Card(run, pac, index), topic)
+        _show(_Card(run, edition, pac, index), topic)
     return 0
 
 
@@ -175,4 +209,6 @@ def _show(card: _Card, topic: str) -> None:
         card.head(topic.upper())
 
 
-PROGRAMS: dict[str, Main] = {"fpgainfo": fpgainfo}
+def programs(edition: Edition) -> dict[str, Main]:
+    """Return ``fpgainfo``, which shows cards."""
+    return {"fpgainfo": partial(_fpgainfo, edition)}

@@ -1,60 +1,42 @@
-"""``fpgasupdate`` (OPAE, driver generation D): its checks, texts, timing and exit codes (n3000.md 5.1).
+"""``fpgasupdate`` (OPAE): its checks, texts and exit codes (n3000.md 5.1), in the edition of its tool era.
 
-Like the real tool it infers success: an idle status and an empty error at the moments when it looks.
+Like the real tool it infers success: an idle status and an empty error at the moments when it looks. How it
+hands a file to the driver of each generation is in :mod:`harness.emulator.programs.update_flows`.
 """
 
 from __future__ import annotations
 
-import errno
-import signal
-import time
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from harness.emulator.process import Signalled
 from harness.emulator.programs import opae
 from harness.emulator.programs.base import Invocation, Main, ProgramExit, reason
-from harness.emulator.programs.progress import Progress, duration
+from harness.emulator.programs.editions import Edition
+from harness.emulator.programs.update_flows import Update, interface_of
 
 _LEVELS: Final = ("state", "ioctl", "debug", "info", "warning", "error", "critical")
 _BLOCK0_MAGIC: Final = 0xB6EAFD19
-_BLOCK0_BYTES: Final = 128
 _MINIMUM_BYTES: Final = 1152
-_GBS_GUID: Final = b"XeonFPGA\xb7GBSv001"
 _SECTIONS: Final = {0: "Static Region", 1: "BMC Image", 2: "Green BitStream"}
 _KINDS: Final = {0: "Update", 1: "Key Cancellation", 2: "Root Entry Hash 256", 3: "Root Entry Hash 384"}
 _ANY_ADDRESS: Final = "ssss:bb:dd.f"
-_COPY_RATE: Final = 43000.0  # bytes in a second that the tool reckons with, times 1.5 for an ageing flash
-_SLACK: Final = 1.5
-_POLL_SECONDS: Final = 1.0
-_IDLE_POLLS, _PREPARE_POLLS, _WRITE_POLLS, _PROGRAM_POLLS = 300, 300, 2 * 3600, 3 * 3600
 _USAGE: Final = (
     "usage: fpgasupdate [-h] [--log-level {state,ioctl,debug,info,warning,error,critical}] [-y] [-v]\n"
     "                   [file] [bdf]\n"
 )
 
 
-class _Ended(Exception):
-    """The update is over for the tool, with an exit status and a message."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(status, message)
-        self.status = status
-        self.message = message
-
-
 class _Tool:
-    def __init__(self, run: Invocation) -> None:
+    def __init__(self, run: Invocation, edition: Edition) -> None:
         self._run = run
+        self._edition = edition
         self._now = run.host.clock.now
         self._level = "info"
 
     def log(self, level: str, text: str) -> None:
         if _LEVELS.index(level) < _LEVELS.index(self._level):
             return
-        now = self._now()
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
-        self._run.out(f"[{stamp}.{int(now % 1 * 100):02d}] [{level.upper():<8}] {text}\n")
+        self._run.out(f"[{self._edition.stamp(self._now())}] [{level.upper():<8}] {text}\n")
 
     # -- before the card ------------------------------------------------------------------------
 
@@ -69,7 +51,7 @@ class _Tool:
                 self._run.out(_USAGE)
                 raise ProgramExit(0)
             if word in ("-v", "--version"):
-                self._run.out("fpgasupdate 2.14.0\n")
+                self._run.out(f"fpgasupdate {self._edition.version}\n")
                 raise ProgramExit(0)
             if word in ("-y", "--yes"):
                 ask = False
@@ -167,123 +149,28 @@ class _Tool:
         pac = self._card(address)
         self.log("warning", "Update starting. Please do not interrupt.")
         began = self._now()
-        directory = pac.bmc("*-sec*.auto/firmware/secure-update*")
-        if directory is None:
-            raise opae.traceback(self._run, "AttributeError: 'NoneType' object has no attribute 'find_one'")
-        self.log("debug", f"Found secure device for PAC {pac.address} : {directory}")
-        status, message = self._guarded_update(pac, directory, name, data)
+        interface = interface_of(pac)
+        if interface is None:
+            if self._edition.modern:
+                missing = "AttributeError: 'NoneType' object has no attribute 'find_one'"
+                raise opae.traceback(self._run, missing)
+            self.log("error", f"Failed to find secure device for PAC {pac.address}")
+            return 1
+        flow, place = interface
+        self.log("debug", f"Found secure device for PAC {pac.address} : {place}")
+        chatty = self._level in ("state", "ioctl", "debug")
+        update = Update(self._run, self._edition, pac, place, self.log, chatty=chatty)
+        status, message = update.run(flow, name, data)
         self.log("error" if status else "info", message)
-        self.log("info", f"Total time: {duration(self._now() - began)}")
+        self.log("info", f"Total time: {self._edition.duration(self._now() - began)}")
         return status
 
-    def _guarded_update(self, pac: opae.Pac, directory: str, name: str, data: bytes) -> tuple[int, str]:
-        device = self._run.vfs.node(f"/dev/{(pac.fme or '').rpartition('/')[2]}")
-        if not self._run.host.locks.acquire(device, self._run.process, exclusive=True):
-            blocked = OSError(errno.EAGAIN, "Resource temporarily unavailable")
-            raise opae.traceback(self._run, f"BlockingIOError: {opae.os_error_text(blocked)}")
-        try:
-            self._update(pac, _Upload(self._run, directory), name, data)
-        except _Ended as end:
-            return end.status, end.message
-        except Signalled as caught:
-            if caught.number == signal.SIGTERM:
-                return 1, "Caught SIGTERM"  # the driver is not asked to stop
-            if caught.number != signal.SIGINT:
-                raise
-            try:
-                _Upload(self._run, directory).write("cancel", b"1")
-            except OSError as error:
-                raise opae.traceback(
-                    self._run, f"{type(error).__name__}: {opae.os_error_text(error)}"
-                ) from None
-            return 1, "Interrupted"
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            raise opae.traceback(self._run, f"{type(error).__name__}: {opae.os_error_text(error)}") from None
-        finally:
-            self._run.host.locks.release(device, self._run.process)
-        return 0, "Secure update OK"
 
-    def _update(self, pac: opae.Pac, upload: _Upload, name: str, data: bytes) -> None:
-        self.log("info", f"updating from file {name} with size {len(data)}")
-        self.log("info", "waiting for idle")
-        self._poll(_IDLE_POLLS, lambda: upload.status() == "idle")
-        upload.write("loading", b"1")
-        upload.write("data", data)
-        upload.write("loading", b"0")
-        self.log("info", "preparing image file")
-        self._poll(_PREPARE_POLLS, lambda: upload.status() not in ("receiving", "preparing"))
-        self._check_error(upload)
-        self.log("info", "writing image file")
-        with self._progress(total_bytes=len(data)) as progress:
-            self._poll(
-                _WRITE_POLLS,
-                lambda: upload.remaining() == 0 or upload.status() == "idle",
-                lambda: progress.update(len(data) - upload.remaining()),
-            )
-            self._check_error(upload)
-        self.log("info", "programming image file")
-        with self._progress(total_seconds=len(data) / _COPY_RATE * _SLACK) as progress:
-            self._poll(
-                _PROGRAM_POLLS,
-                lambda: upload.status() not in ("transferring", "programming"),
-                progress.tick,
-            )
-        self._check_error(upload)
-        self.log("info", f"update of {pac.address} complete")
-
-    def _progress(self, *, total_bytes: int = 0, total_seconds: float = 0.0) -> Progress:
-        log = (lambda text: self.log("debug", text)) if self._level in ("state", "ioctl", "debug") else None
-        out = self._run.streams.stdout
-        return Progress(out, self._now, log, total_bytes=total_bytes, total_seconds=total_seconds)
-
-    def _poll(self, polls: int, done: Callable[[], bool], each: Callable[[], None] = lambda: None) -> None:
-        """Look once a second until ``done``. :raises _Ended: it took more than so many looks."""
-        while not done():
-            if polls == 0:
-                raise _Ended(errno.ETIMEDOUT, "Secure update timed out")
-            polls -= 1
-            self._run.process.sleep(_POLL_SECONDS)
-            each()
-
-    @staticmethod
-    def _check_error(upload: _Upload) -> None:
-        """End with the driver's error where it is idle again and has one; busy is no error yet."""
-        try:
-            text = upload.read("error")
-        except OSError as error:
-            if error.errno == errno.EBUSY:
-                return
-            raise
-        if text:
-            raise _Ended(1, text)
-
-
-class _Upload:
-    """The driver's firmware-upload directory."""
-
-    def __init__(self, run: Invocation, directory: str) -> None:
-        self._run = run
-        self._directory = directory
-
-    def read(self, name: str) -> str:
-        return self._run.vfs.read(f"{self._directory}/{name}").decode("utf-8", "replace").strip()
-
-    def write(self, name: str, data: bytes) -> None:
-        self._run.vfs.open(f"{self._directory}/{name}", read=False, write=True).write(data)
-
-    def status(self) -> str:
-        return self.read("status")
-
-    def remaining(self) -> int:
-        return int(self.read("remaining_size"))
-
-
-def fpgasupdate(run: Invocation) -> int:
-    """Write a signed image to a card."""
+def _fpgasupdate(edition: Edition, run: Invocation) -> int:
     with run.host.clock.actor():
-        return _Tool(run).main()
+        return _Tool(run, edition).main()
 
 
-PROGRAMS: dict[str, Main] = {"fpgasupdate": fpgasupdate}
+def programs(edition: Edition) -> dict[str, Main]:
+    """Return ``fpgasupdate``, which writes a signed image to a card."""
+    return {"fpgasupdate": partial(_fpgasupdate, edition)}

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from harness.emulator.programs.base import Invocation, ProgramExit
 
-_DRIVER = "/sys/bus/pci/drivers/dfl-pci"
+#: The first that is there: DFL drivers, or the out-of-tree ones of generation A.
+_DRIVERS = ("/sys/bus/pci/drivers/dfl-pci", "/sys/bus/pci/drivers/intel-fpga-pci")
+_FMES = ("fpga_region/region*/dfl-fme.*", "fpga/intel-fpga-dev.*/intel-fpga-fme.*")
 _ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])")
-_SPI = "dfl_dev.*/*spi*/spi_master/spi*/spi*.*"
+_SPIS = ("dfl_dev.*/*spi*/spi_master/spi*/spi*.*", "spi-altera.*.auto/spi_master/spi*/spi*.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,30 @@ class Pac:
         return found[0] if found else None
 
     @property
+    def legacy(self) -> bool:
+        """Whether the out-of-tree drivers have it (generation A)."""
+        return self.find(_FMES[0]) is None
+
+    @property
     def fme(self) -> str | None:
         """The management engine's directory."""
-        return self.find("fpga_region/region*/dfl-fme.*")
+        return self.find(_FMES[self.legacy])
 
     def fme_value(self, pattern: str) -> str | None:
         """Return the text below the management engine that ``pattern`` leads to; None if it is not read."""
-        return self.value(f"fpga_region/region*/dfl-fme.*/{pattern}")
+        return self.value(f"{_FMES[self.legacy]}/{pattern}")
 
     def bmc_value(self, pattern: str) -> str | None:
         """Return the text below the BMC's directory that ``pattern`` leads to; None where it is not read."""
-        return self.value(f"fpga_region/region*/dfl-fme.*/{_SPI}/{pattern}")
+        return self.value(self._below_bmc(pattern))
 
     def bmc(self, pattern: str) -> str | None:
         """Return the first path below the BMC's directory that ``pattern`` matches."""
-        return self.find(f"fpga_region/region*/dfl-fme.*/{_SPI}/{pattern}")
+        return self.find(self._below_bmc(pattern))
+
+    def _below_bmc(self, pattern: str) -> str:
+        legacy = self.legacy
+        return f"{_FMES[legacy]}/{_SPIS[legacy]}/{pattern}"
 
     def value(self, pattern: str) -> str | None:
         """Return the stripped text of the first file that ``pattern`` matches; None where it is not read."""
@@ -55,9 +66,10 @@ class Pac:
 
 def cards(run: Invocation) -> list[Pac]:
     """Return the cards that are bound to the driver, by address."""
+    driver = next((path for path in _DRIVERS if run.vfs.exists(path)), _DRIVERS[0])
     return [
         Pac(run, path.rpartition("/")[2], run.vfs.realpath(path))
-        for path in run.vfs.glob(f"{_DRIVER}/[0-9a-f]*:*")
+        for path in run.vfs.glob(f"{driver}/[0-9a-f]*:*")
     ]
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.emulator.process import Out
+from harness.emulator.programs.editions import Edition
 
 _BARS = 20
 _WIDTH = 80
-
-
-def duration(seconds: float) -> str:
-    """Return ``seconds`` as ``h:mm:ss.cc``."""
-    hundredths = int(seconds * 100 + 0.5)
-    minutes, rest = divmod(hundredths, 6000)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest // 100:02d}.{rest % 100:02d}"
 
 
 class Progress:
@@ -28,6 +22,7 @@ class Progress:
         out: Out,
         now: Callable[[], float],
         log: Callable[[str], None] | None,
+        edition: Edition,
         *,
         total_bytes: int = 0,
         total_seconds: float = 0.0,
@@ -35,6 +30,7 @@ class Progress:
         self._out = out
         self._now = now
         self._log = log
+        self._edition = edition
         self._bytes = total_bytes
         self._seconds = total_seconds
         self._began = now()
@@ -66,7 +62,8 @@ class Progress:
             return
         self._shown = percent
         bars = int(ratio * _BARS) * "█"
-        text = f"({percent:3}%) [{bars:{_BARS}}]{detail}[Elapsed Time: {duration(self._now() - self._began)}]"
+        elapsed = f"{self._edition.time_label}{self._edition.duration(self._now() - self._began)}"
+        text = f"({percent:3}%) [{bars:{_BARS}}]{detail}[{elapsed}]"
         if self._log is not None:
             self._log(text)
             return

@@ -1,4 +1,4 @@
-"""Every program of an emulated host, by the name that it is installed under."""
+"""The programs of emulated hosts and of tool images, by the name that they are installed under."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from harness.emulator.programs import (
     text,
 )
 from harness.emulator.programs.base import Main
+from harness.emulator.programs.editions import Edition
 
+#: What every host has.
 PROGRAMS: dict[str, Main] = {
     **text.PROGRAMS,
     **grep.PROGRAMS,
@@ -24,7 +26,9 @@ PROGRAMS: dict[str, Main] = {
     **system.PROGRAMS,
     **flock.PROGRAMS,
     **lspci.PROGRAMS,
-    **fpgainfo.PROGRAMS,
-    **fpgasupdate.PROGRAMS,
-    **rsu.PROGRAMS,
 }
+
+
+def opae_tools(edition: Edition) -> dict[str, Main]:
+    """Return the vendor's tools in one edition."""
+    return {**fpgainfo.programs(edition), **fpgasupdate.programs(edition), **rsu.programs(edition)}

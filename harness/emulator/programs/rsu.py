@@ -1,16 +1,18 @@
-"""``rsu`` (OPAE): resets a card through ``control/image_load`` and looks for it again (n3000.md 5.2).
+"""``rsu`` (OPAE): resets a card through its driver's control files and looks for it again (n3000.md 5.2).
 
+``control/image_load`` of generations C and D is ``update/image_load`` of B; A has one file for each image.
 Exit code 0 does not prove that the card came back: after the rescan a missing card is no error.
 """
 
 from __future__ import annotations
 
 import re
-import time
+from functools import partial
 from typing import Final
 
 from harness.emulator.programs import opae
 from harness.emulator.programs.base import Invocation, Main, ProgramExit
+from harness.emulator.programs.editions import VENDOR, Edition
 
 _EX_USAGE, _EX_UNAVAILABLE, _EX_IOERR = 64, 69, 74
 _WAIT_SECONDS, _LEAST_WAIT = 10.0, 5.0
@@ -18,16 +20,21 @@ _PCI_ID: Final = "(0x8086,0x0b30)"
 _USAGE: Final = "usage: rsu [-h] [-d] {bmcimg,bmc,retimer,fpga,sdm,fpgadefault} ...\n"
 _ADDRESS = re.compile(r"(?:([0-9a-fA-F]{4}):)?([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F])")
 _LOCK: Final = "/var/lib/opae/rsu_lock"
+#: Generation A: image -> file below the BMC's directory and what is written to it.
+_LEGACY: Final = {
+    "bmc_user": ("bmcimg_flash_ctrl/bmcimg_image_load", "0"),
+    "bmc_factory": ("bmcimg_flash_ctrl/bmcimg_image_load", "1"),
+    "retimer_fw": ("pkvl/eeprom_load", "1"),
+}
 
 
 class _Tool:
-    def __init__(self, run: Invocation) -> None:
+    def __init__(self, run: Invocation, edition: Edition) -> None:
         self._run = run
+        self._edition = edition
 
     def log(self, text: str) -> None:
-        now = self._run.host.clock.now()
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
-        self._run.err(f"{stamp},{int(now % 1 * 1000):03d} - {text}\n")
+        self._run.err(f"{VENDOR.stamp(self._run.host.clock.now())} - {text}\n")  # of either edition
         self._run.streams.stderr.flush()
 
     def _arguments(self) -> tuple[str, str | None, str, float]:
@@ -86,6 +93,9 @@ class _Tool:
         for pac in found:
             if pac.address == f"{match[1] or '0000'}:{match[2]}".lower():
                 return self._reset(pac, _boot_type(kind, page), wait)
+        if not self._edition.modern:  # its words run into each other, and it ends with 0
+            self.log(f"PCIe address ({address}) is invalid or does not identify acompatible device")
+            return 0
         self.log(f"PCIe address ({address}) does not identify a compatible device")
         return _EX_UNAVAILABLE
 
@@ -96,24 +106,49 @@ class _Tool:
         files.open(_LOCK, read=False, write=True, create=True, truncate=True)
 
     def _reset(self, pac: opae.Pac, boot_type: str, wait: float) -> int:
+        self._step(f"[[pci_address({pac.address}), pci_id(0x8086, 0x0b30)]] performing RSU operation")
         self._unbind_neighbours(pac)
-        control = pac.bmc("*-sec*.auto/control")
-        if control is None:  # only an I/O error is caught: the neighbours stay unbound
-            raise opae.traceback(self._run, f"TypeError: rsu not supported by this {_PCI_ID}")
-        files = self._run.vfs
-        if boot_type not in files.read(f"{control}/available_images").decode().split():
-            message = f"ValueError: Boot type {boot_type} is not supported by this {_PCI_ID}"
-            raise opae.traceback(self._run, message)
+        place, word = self._trigger(pac, boot_type)
         try:
-            files.open(f"{control}/image_load", read=False, write=True).write(boot_type.encode())
+            self._run.vfs.open(place, read=False, write=True).write(word.encode())
         except OSError as error:
             self._rescan()
-            self.log(f"RSU operation failed: {opae.os_error_text(error)}")
+            detail = f": {opae.os_error_text(error)}" if self._edition.modern else ""
+            self.log(f"RSU operation failed{detail}")
             return _EX_IOERR
+        root_port = pac.path.split("/")[4]
+        self._step(f"[[pci_address({root_port}), pci_id(0x8086, 0x2030)]] removing device from PCIe bus")
+        self._step(f"waiting {wait:g} seconds for boot")
         self._run.process.sleep(wait)
+        self._step(f"rescanning PCIe bus: /sys/devices/{pac.path.split('/')[3]}/pci_bus/{root_port[:7]}")
         self._rescan()
         self.log("RSU operation complete")
         return 0
+
+    def _step(self, text: str) -> None:
+        """Say what is done; the emulated later edition says only how it ended."""
+        if not self._edition.modern:
+            self.log(text)
+
+    def _trigger(self, pac: opae.Pac, boot_type: str) -> tuple[str, str]:
+        """Return which file starts ``boot_type``, and what is written to it.
+
+        :raises ProgramExit: there is none. Only an I/O error is caught: the neighbours stay unbound.
+        """
+        if pac.legacy:
+            name, word = _LEGACY.get(boot_type, ("", ""))
+            place = pac.bmc(name) if name else None
+            if place is None:
+                raise opae.traceback(self._run, f"TypeError: rsu not supported by this {_PCI_ID}")
+            return place, word
+        control = pac.bmc("*-secure.*.auto/*fpga_sec_mgr/*fpga_sec*/update") or pac.bmc("*-sec*.auto/control")
+        images = f"{control}/available_images"
+        if control is None or not self._run.vfs.exists(images):
+            raise opae.traceback(self._run, f"TypeError: rsu not supported by this {_PCI_ID}")
+        if boot_type not in self._run.vfs.read(images).decode().split():
+            message = f"ValueError: Boot type {boot_type} is not supported by this {_PCI_ID}"
+            raise opae.traceback(self._run, message)
+        return f"{control}/image_load", boot_type
 
     def _unbind_neighbours(self, pac: opae.Pac) -> None:
         """Take the driver from every other endpoint below the card's root port."""
@@ -135,10 +170,11 @@ def _boot_type(kind: str, page: str) -> str:
     return {"retimer": "retimer_fw", "sdm": "sdm"}.get(kind, f"fpga_{'user1' if page == 'user' else page}")
 
 
-def rsu(run: Invocation) -> int:
-    """Reset a card, and with it what it runs."""
+def _rsu(edition: Edition, run: Invocation) -> int:
     with run.host.clock.actor():
-        return _Tool(run).main()
+        return _Tool(run, edition).main()
 
 
-PROGRAMS: dict[str, Main] = {"rsu": rsu}
+def programs(edition: Edition) -> dict[str, Main]:
+    """Return ``rsu``, which resets a card, and with it what it runs."""
+    return {"rsu": partial(_rsu, edition)}

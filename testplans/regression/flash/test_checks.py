@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.scenarios.driver_needs import require_update_attributes
 from harness.scenarios.table import Cell, load_cells
 
 CELLS = load_cells(Path(__file__).with_name("checks.yaml"))
@@ -19,6 +20,7 @@ UPLOADED = load_cells(Path(__file__).with_name("uploads.yaml"))
 
 
 @pytest.mark.parametrize(("cell", "given"), [pytest.param(c, c.given, id=c.id) for c in UPLOADED])
-def test_uploaded_past_the_tool(cell: Cell, given: dict[str, object], flash) -> None:
+def test_uploaded_past_the_tool(cell: Cell, given: dict[str, object], card, flash) -> None:
     """What the tool refuses by itself the card refuses too, when the kernel's interface hands it over."""
+    require_update_attributes(card)
     flash(cell.image, cell.promise, by="firmware-upload")

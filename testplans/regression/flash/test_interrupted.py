@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.scenarios.driver_needs import require_update_attributes
 from harness.scenarios.promises import factory, lands, unchanged
 
 KERNEL = "Documentation/ABI/testing/sysfs-class-firmware; drivers/fpga/intel-m10-bmc-sec-update.c"
@@ -20,8 +21,9 @@ def test_ctrl_c_before_programming(point: str, flash, faults) -> None:
 
 @pytest.mark.hil_given(root="A")
 @pytest.mark.hil_expects(verdicts={"fpgasupdate": "FALSE_FAILURE"})
-def test_ctrl_c_while_programming(flash, faults) -> None:
+def test_ctrl_c_while_programming(card, flash, faults) -> None:
     """Once the card programs, a cancel comes too late: the tool ends with an error, the image lands."""
+    require_update_attributes(card)
     faults.arm("programming", "sigint")
     flash("A/csk0", lands(KERNEL))
 
@@ -29,22 +31,25 @@ def test_ctrl_c_while_programming(flash, faults) -> None:
 @pytest.mark.hil_given(root="A")
 @pytest.mark.hil_expects(verdicts={"fpgasupdate": "FALSE_FAILURE"})
 @pytest.mark.parametrize("point", ["preparing", "transferring", "programming"])
-def test_sigterm_ends_only_the_tool(point: str, flash, faults) -> None:
+def test_sigterm_ends_only_the_tool(point: str, card, flash, faults) -> None:
     """On SIGTERM the tool goes without a cancel; the kernel has the image already, so it lands."""
+    require_update_attributes(card)
     faults.arm(point, "sigterm")
     flash("A/csk0", lands(TOOL))
 
 
 @pytest.mark.hil_given(root="A")
-def test_cancel_while_transferring(flash, faults) -> None:
+def test_cancel_while_transferring(card, flash, faults) -> None:
     """The driver's cancel takes effect while the image is transferred."""
+    require_update_attributes(card)
     faults.arm("transferring", "cancel")
     flash("A/csk0", unchanged(source=KERNEL))
 
 
 @pytest.mark.hil_given(root="A")
-def test_cancel_while_programming(flash, faults) -> None:
+def test_cancel_while_programming(card, flash, faults) -> None:
     """A cancel while the card programs is accepted and has no effect."""
+    require_update_attributes(card)
     faults.arm("programming", "cancel")
     flash("A/csk0", lands(KERNEL))
 

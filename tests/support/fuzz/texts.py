@@ -15,6 +15,7 @@ from support.fuzz.seeds import ADDRESS, printed_by, truth_texts
 
 from harness.cards import values
 from harness.cards.discovery import discover, find_card, parse_lspci
+from harness.cards.generations import ATTRIBUTES, attributes_of
 from harness.cards.kernel_log import auth_report, new_lines
 from harness.cards.parsers import parse_errors, parse_fpgainfo
 from harness.cards.tool_output import (
@@ -24,7 +25,7 @@ from harness.cards.tool_output import (
     upload_statement,
     without_pid,
 )
-from harness.cards.truth import GENERATION_D, CardTruth, Probe
+from harness.cards.truth import CardTruth, Probe
 from harness.errors import InfrastructureError
 from harness.hosts.protocol import CommandResult
 from harness.hosts.remote_errors import os_error
@@ -58,6 +59,7 @@ LEGAL: dict[str, Callable[[Any], bool]] = {
     "address": _whole(r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"),
     "identity": _whole(r"(?!ff:ff:ff:ff:ff:ff)(?!00:00:00:00:00:00)[0-9a-f]{2}(:[0-9a-f]{2}){5}"),
     "driver": _whole(r"[A-Za-z0-9_.-]{1,64}"),
+    "generation": _whole(r"[A-D]"),
     "device_id": _below(0xFFFF),
     "bitstream_id": _below((1 << 64) - 1),
     "bitstream_metadata": _below((1 << 64) - 1),
@@ -75,6 +77,7 @@ LEGAL: dict[str, Callable[[Any], bool]] = {
     "update_status": _whole(_PHASES),
     "update_error": _whole(rf"|(({_PHASES}):)?({_ERRORS})"),
     "remaining_size": _below((1 << 32) - 1),
+    "hw_errinfo": _below((1 << 64) - 1),
     "boot_id": _whole(_UUID),
     "retimer_a_version": _whole(r"(?!f*\.f*$)[0-9a-f]{1,4}\.[0-9a-f]{1,4}"),
     "retimer_b_version": _whole(r"(?!f*\.f*$)[0-9a-f]{1,4}\.[0-9a-f]{1,4}"),
@@ -124,11 +127,12 @@ def check_truth(data: bytes) -> str:
     return f"{known} known, {'on bus' if truth.on_bus else 'gone'}"
 
 
-_READERS: dict[str, values.Reader] = {attribute.field: attribute.reader for attribute in GENERATION_D}
-_TOOL_READERS: dict[str, values.Reader] = {
-    "address": values.pci_address,
-    "boot_page": values.boot_page_text,
-    "bmc_version": values.version_text,
+#: Field and reader, of every driver generation and of the tools; the mark of generation C is no value.
+_READERS: set[tuple[str, values.Reader]] = {
+    *((a.field, a.reader) for a in ATTRIBUTES if a.field != "generation"),
+    ("address", values.pci_address),
+    ("boot_page", values.boot_page_text),
+    ("bmc_version", values.version_text),
 }
 
 
@@ -136,15 +140,14 @@ def check_values(data: bytes) -> str:
     """Each reader of one value gives a legal one or Unknown; blanks around it do not matter."""
     text = _text(data)
     found = []
-    for readers in (_READERS, _TOOL_READERS):
-        for name, reader in readers.items():
-            value = reader(text)
-            _assert_legal(name, value)
-            if not isinstance(value, Unknown):
-                found.append(name)
-                assert reader(f" {text}\t") == value
-                if isinstance(value, int) and not text.strip().startswith("0x"):
-                    assert reader(f"{value:#x}") == value
+    for name, reader in _READERS:
+        value = reader(text)
+        _assert_legal(name, value)
+        if not isinstance(value, Unknown):
+            found.append(name)
+            assert reader(f" {text}\t") == value
+            if isinstance(value, int) and not text.strip().startswith("0x"):
+                assert reader(f"{value:#x}") == value
     return " ".join(sorted(found)) or "none"
 
 
@@ -226,8 +229,8 @@ def check_kernel_log(data: bytes) -> str:
     assert new_lines(new, new) == []
     assert new_lines("", new) == later
     words = []
-    for device in (None, "n3000bmc-sec-update.5.auto"):
-        report = auth_report(lines, device)
+    for devices in (frozenset[str](), {"n3000bmc-sec-update.5.auto"}):
+        report = auth_report(lines, devices)
         if report is None:
             words.append("none")
             continue
@@ -284,7 +287,7 @@ def check_lspci(data: bytes) -> str:
 
 @cache
 def _lspci_seeds() -> Sequence[bytes]:
-    mac = next(a.pattern for a in GENERATION_D if a.field == "identity")
+    mac = attributes_of("identity", "D")[0].pattern
     grep = f"grep -H '' /sys/bus/pci/devices/*/{mac}"
     listed, macs = printed_by("lspci -Dnn", grep)
     return [listed, macs, listed + macs, b"b2:00.0 1200: [8086:0b30] (rev ff)\n" + macs + macs]

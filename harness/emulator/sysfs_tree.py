@@ -1,7 +1,8 @@
-"""A card in its host's /sys, /dev and bus lists, as driver generation D (in-tree, firmware-upload) shows it.
+"""A card in its host's /sys, /dev and bus lists: its PCI functions, and below them what its driver shows.
 
-Paths and text forms: kernel ABI (sysfs-class-firmware), intel-m10-bmc-sec-update and dfl-fme drivers; the
-numbers at the end of names are whatever is free, as in a kernel, so that nobody can rely on them.
+What lies below the management function differs by driver generation: :mod:`harness.emulator.sysfs_dfl`
+(B, C, D) and :mod:`harness.emulator.sysfs_legacy` (A). The numbers at the end of names are whatever is free,
+as in a kernel, so that nobody can rely on them.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ import errno
 import os
 import posixpath
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.emulator.card import IMAGE_LOAD_WORDS, Card, PciFunction, Section
+from harness.emulator.card import Card, Generation, PciFunction
+from harness.emulator.sysfs_dfl import place_dfl
+from harness.emulator.sysfs_legacy import place_legacy
 from harness.emulator.vfs import Attribute, Device, Link
 
 if TYPE_CHECKING:
     from harness.emulator.host import EmulatedHost
 
-DRIVER = "intel-m10bmc-sec-update"
 MANAGEMENT_DEVICE = 0x0B30
-_NOT_PROGRAMMED = "hash not programmed"
 _SWITCH = (0x10B5, 0x8747)  # PLX PEX8747 between the root port and the card's functions
-_SECTIONS: dict[str, Section] = {"sr": "SR", "bmc": "BMC", "pr": "PR"}
+#: The PCI driver of the management function.
+PCI_DRIVERS: dict[Generation, str] = {"A": "intel-fpga-pci", "B": "dfl-pci", "C": "dfl-pci", "D": "dfl-pci"}
 
 
 class Numbers:
@@ -47,17 +49,6 @@ class Numbers:
         self._taken[kind].discard(number)
 
 
-def bitmap_list(numbers: frozenset[int]) -> str:
-    """Return ``numbers`` as the kernel prints a bitmap: ``1,2-6,9``; empty for none."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(map(str, run)) for run in runs)
-
-
 @dataclass(eq=False)
 class CardTree:
     """The nodes of one card in ``host``'s file system; rebuilt whenever the card joins or leaves the bus."""
@@ -69,8 +60,8 @@ class CardTree:
     _shape: tuple[object, ...] = ()
     _address: str = ""
     _port: str = ""
-    #: Name of the secure-update device, such as ``n3000bmc-sec-update.5.auto``; the last one there was.
-    device_name: str = "n3000bmc-sec-update.0.auto"
+    #: How the kernel's log names the driver and the device that updates the card; the last one there was.
+    log_name: str = "intel-m10bmc-sec-update n3000bmc-sec-update.0.auto"
 
     def refresh(self) -> None:
         """Make the tree what the card is now."""
@@ -99,14 +90,15 @@ class CardTree:
             while self._numbers:
                 self.host.numbers.give(*self._numbers.pop())
 
-    # -- helpers --------------------------------------------------------------------------------
+    # -- placing nodes --------------------------------------------------------------------------------
 
-    def _number(self, kind: str, first: int = 0) -> int:
+    def number(self, kind: str, first: int = 0) -> int:
+        """Return the lowest free number of ``kind`` from ``first`` on; it is the card's until it leaves."""
         number = self.host.numbers.take(kind, first)
         self._numbers.append((kind, number))
         return number
 
-    def _attribute(
+    def attribute(
         self,
         path: str,
         show: Callable[[], str] | str | None = None,
@@ -122,17 +114,22 @@ class CardTree:
         self.host.check_readable()
         return show().encode()
 
-    def _link(self, path: str, target: str) -> None:
+    def link(self, path: str, target: str) -> None:
         """Place a relative link at ``path`` that leads to ``target``."""
         self.host.vfs.place(path, Link(posixpath.relpath(target, posixpath.dirname(path))), kernel=True)
         self._placed.append(path)
 
-    def _device(self, path: str, subsystem: str, uevent: str = "") -> None:
+    def node(self, path: str, node: Device) -> None:
+        """Place a character device."""
+        self.host.vfs.place(path, node)
+        self._placed.append(path)
+
+    def device(self, path: str, subsystem: str, uevent: str = "") -> None:
         """Make the directory ``path`` a device of ``subsystem`` (such as ``bus/spi``), as udev finds it."""
-        self._attribute(f"{path}/uevent", uevent)
-        self._link(f"{path}/subsystem", f"/sys/{subsystem}")
+        self.attribute(f"{path}/uevent", uevent)
+        self.link(f"{path}/subsystem", f"/sys/{subsystem}")
         folder = f"/sys/{subsystem}/devices" if subsystem.startswith("bus/") else f"/sys/{subsystem}"
-        self._link(f"{folder}/{posixpath.basename(path)}", path)
+        self.link(f"{folder}/{posixpath.basename(path)}", path)
 
     # -- PCI ------------------------------------------------------------------------------------
 
@@ -188,9 +185,12 @@ class CardTree:
 
     def _function(self, function: PciFunction) -> None:
         path = self._path(function.address)
-        self._pci_node(path, function)
-        if function.device == MANAGEMENT_DEVICE:
-            self._management(path)
+        if function.device != MANAGEMENT_DEVICE:
+            self._pci_node(path, function)
+            return
+        generation = self.host.generation
+        self._pci_node(path, replace(function, driver=PCI_DRIVERS[generation]))
+        self.log_name = (place_legacy if generation == "A" else place_dfl)(self, path)
 
     def _pci_node(self, path: str, function: PciFunction, buses: bytes = b"") -> None:
         ones = "all-ones" in self.card.conditions and function.class_ != 0x060400
@@ -202,25 +202,25 @@ class CardTree:
         }
         # The kernel read the ids when it found the function; only the live configuration space turns to ones.
         for name, value in ids.items():
-            self._attribute(f"{path}/{name}", f"0x{value:04x}\n")
-        self._attribute(f"{path}/class", f"0x{function.class_:06x}\n")
-        self._attribute(f"{path}/revision", "0x02\n" if function.class_ >> 16 == 2 else "0x00\n")
-        self._attribute(f"{path}/numa_node", "0\n")
-        self._attribute(f"{path}/enable", "1\n")
-        self._attribute(f"{path}/irq", "0\n")
-        self._attribute(f"{path}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
-        self._attribute(f"{path}/uevent", _uevent(function))
-        self._attribute(f"{path}/modalias", f"{_modalias(function)}\n")
+            self.attribute(f"{path}/{name}", f"0x{value:04x}\n")
+        self.attribute(f"{path}/class", f"0x{function.class_:06x}\n")
+        self.attribute(f"{path}/revision", "0x02\n" if function.class_ >> 16 == 2 else "0x00\n")
+        self.attribute(f"{path}/numa_node", "0\n")
+        self.attribute(f"{path}/enable", "1\n")
+        self.attribute(f"{path}/irq", "0\n")
+        self.attribute(f"{path}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
+        self.attribute(f"{path}/uevent", _uevent(function))
+        self.attribute(f"{path}/modalias", f"{_modalias(function)}\n")
         config = b"\xff" * 256 if ones else _configuration_space(function, buses)
         self.host.vfs.place(f"{path}/config", Attribute(lambda: config), kernel=True)
-        self._attribute(f"{path}/remove", store=lambda data, offset: None)
-        self._link(f"{path}/subsystem", "/sys/bus/pci")
-        self._link(f"/sys/bus/pci/devices/{function.address}", path)
+        self.attribute(f"{path}/remove", store=lambda data, offset: None)
+        self.link(f"{path}/subsystem", "/sys/bus/pci")
+        self.link(f"/sys/bus/pci/devices/{function.address}", path)
         if function.driver:
             driver = f"/sys/bus/pci/drivers/{function.driver}"
-            self._attribute(f"{driver}/unbind", store=partial(self._unbind, driver))
-            self._link(f"{path}/driver", driver)
-            self._link(f"{driver}/{function.address}", path)
+            self.attribute(f"{driver}/unbind", store=partial(self._unbind, driver))
+            self.link(f"{path}/driver", driver)
+            self.link(f"{driver}/{function.address}", path)
 
     def _unbind(self, driver: str, data: bytes, offset: int) -> None:
         """Take a function from its driver until the card is enumerated anew."""
@@ -229,122 +229,6 @@ class CardTree:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         self.host.vfs.remove_tree(f"{self.host.vfs.realpath(link)}/driver")
         self.host.vfs.remove_tree(link)
-
-    # -- DFL ------------------------------------------------------------------------------------
-
-    def _management(self, pci: str) -> None:
-        card = self.card
-        region = self._number("region")
-        fme_number = self._number("dfl-fme")
-        fme = f"{pci}/fpga_region/region{region}/dfl-fme.{fme_number}"
-        self._attribute(f"{fme}/bitstream_id", lambda: f"0x{card.bitstream_id:x}\n")
-        self._attribute(f"{fme}/bitstream_metadata", lambda: f"0x{card.bitstream_metadata:x}\n")
-        self._attribute(f"{fme}/ports_num", "1\n")
-        self._attribute(f"{fme}/socket_id", "0\n")
-        self._attribute(f"{fme}/fabric_version", "0x0\n")
-        self._device(posixpath.dirname(fme), "class/fpga_region")
-        self._device(fme, "bus/platform", f"DRIVER=dfl-fme\nDEVNAME=dfl-fme.{fme_number}\n")
-        inner = self._number("region")
-        compat = f"{fme}/dfl-fme-region.{self._number('fme-region', 1)}/fpga_region/region{inner}"
-        self._attribute(f"{compat}/compat_id", lambda: card.interface_id.replace("-", "") + "\n")
-        self._device(posixpath.dirname(posixpath.dirname(compat)), "bus/platform")
-        self._device(compat, "class/fpga_region")
-        device = f"/dev/dfl-fme.{fme_number}"
-        self.host.vfs.place(device, Device())
-        self._placed.append(device)
-        self._bmc(f"{fme}/dfl_dev.{self._number('dfl_dev')}")
-
-    def _bmc(self, feature: str) -> None:
-        card = self.card
-        altera = f"{feature}/subdev_spi_altera.{self._number('auto')}.auto"
-        bus = self._number("spi")
-        spi = f"{altera}/spi_master/spi{bus}/spi{bus}.0"
-        self._device(feature, "bus/dfl", "DRIVER=n3000-nios\n")
-        self._device(altera, "bus/platform", "DRIVER=subdev_spi_altera\n")
-        self._device(posixpath.dirname(spi), "class/spi_master")
-        self._device(spi, "bus/spi", "DRIVER=intel-m10-bmc\nMODALIAS=spi:m10-n3000\n")
-        self._attribute(f"{spi}/bmc_version", lambda: f"0x{card.bmc_version:x}\n")
-        self._attribute(f"{spi}/bmcfw_version", lambda: f"0x{card.bmcfw_version:x}\n")
-        self._attribute(f"{spi}/mac_address", lambda: f"{card.mac}\n")
-        self._attribute(f"{spi}/mac_count", "8\n")
-        self.device_name = f"n3000bmc-sec-update.{self._number('auto')}.auto"
-        secure = f"{spi}/{self.device_name}"
-        self._device(secure, "bus/platform", f"DRIVER={DRIVER}\nMODALIAS=platform:n3000bmc-sec-update\n")
-        self._link(f"/sys/bus/platform/drivers/{DRIVER}/{self.device_name}", secure)
-        self._link(f"{secure}/driver", f"/sys/bus/platform/drivers/{DRIVER}")
-        if "no-security-group" not in card.conditions:
-            self._security(f"{secure}/security")
-        if self.host.image_load:
-            control = f"{secure}/control"
-            self._attribute(f"{control}/available_images", " ".join(IMAGE_LOAD_WORDS) + "\n")
-            self._attribute(
-                f"{control}/image_load",
-                store=lambda data, offset: card.image_load(data.decode("utf-8", "replace")),
-            )
-        self._firmware(secure)
-        self._sensors(spi)
-
-    def _security(self, path: str) -> None:
-        card = self.card
-        for name, section in _SECTIONS.items():
-            self._attribute(f"{path}/{name}_root_entry_hash", partial(_root, card, section))
-            self._attribute(f"{path}/{name}_canceled_csks", partial(_cancelled, card, section))
-        self._attribute(f"{path}/flash_count", lambda: f"{card.flash_count}\n")
-
-    def _firmware(self, secure: str) -> None:
-        upload = self.card.upload
-        name = f"secure-update{self._number('secure-update')}"
-        path = f"{secure}/firmware/{name}"
-        self._attribute(
-            f"{path}/loading",
-            lambda: upload.read_loading() + "\n",
-            lambda data, offset: upload.write_loading(data),
-        )
-        self.host.vfs.place(f"{path}/data", Attribute(lambda: b"", upload.write_data), kernel=True)
-        self._attribute(f"{path}/status", lambda: f"{upload.status()}\n")
-        self._attribute(f"{path}/error", lambda: _line(upload.error()))
-        self._attribute(f"{path}/remaining_size", lambda: f"{upload.remaining_size()}\n")
-        self._attribute(f"{path}/cancel", store=lambda data, offset: upload.cancel(data))
-        self._device(path, "class/firmware")
-
-    def _sensors(self, spi: str) -> None:
-        """What ``fpgainfo bmc`` shows; the driver refuses telemetry while an update runs (4.4)."""
-        parent = f"{spi}/n3000bmc-hwmon.{self._number('auto')}.auto"
-        monitor = f"{parent}/hwmon/hwmon{self._number('hwmon')}"
-        self._device(parent, "bus/platform", "DRIVER=intel-m10-bmc-hwmon\n")
-        self._device(monitor, "class/hwmon")
-        for name, (label, value) in SENSORS.items():
-            self._attribute(f"{monitor}/{name}_label", f"{label}\n")
-            self._attribute(f"{monitor}/{name}_input", partial(self._telemetry, value))
-
-    def _telemetry(self, value: int) -> str:
-        if self.card.upload.busy:
-            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        return f"{value}\n"
-
-
-#: hwmon name -> label and reading, in the units of the hwmon ABI (mV, mA, uW, thousandths of a degree).
-SENSORS: dict[str, tuple[str, int]] = {
-    "power1": ("Board Power", 69_420_000),
-    "curr1": ("12V Backplane Current", 3_180),
-    "in0": ("12V Backplane Voltage", 12_060),
-    "in1": ("1.2V Voltage", 1_190),
-    "in2": ("1.8V Voltage", 1_800),
-    "temp1": ("Board Temperature", 41_500),
-    "temp2": ("FPGA Die Temperature", 58_250),
-}
-
-
-def _line(text: str) -> str:
-    return f"{text}\n" if text else ""
-
-
-def _root(card: Card, section: Section) -> str:
-    return f"{card.root_entry_hash(section) or _NOT_PROGRAMMED}\n"
-
-
-def _cancelled(card: Card, section: Section) -> str:
-    return f"{bitmap_list(card.cancelled(section))}\n"
 
 
 def _modalias(function: PciFunction) -> str:

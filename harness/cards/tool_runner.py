@@ -1,0 +1,158 @@
+"""Runs the vendor's tools on a card's host: finds them, brings the image there, follows what they say."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from harness.cards.eras import RESETTER, Place, find_place, left_over
+from harness.cards.gate import Gate
+from harness.cards.tool_output import Progress, ToolOutput, without_pid
+from harness.errors import HarnessError, InfrastructureError, LinkLostError
+from harness.hosts.permits import Permit
+from harness.hosts.protocol import CommandResult, Host
+from harness.judgement.values import Unknown
+from harness.leases.hold import check_begun
+
+
+class ToolRunner:
+    """The tools on one host, for one card.
+
+    :param name: the card's, for messages. :param address: says where it is now.
+    :param tools: tool or engine -> name or path on the host. :param upload_dir: folder there for images.
+    :param abandoned: called where the harness stops waiting for a tool that still runs.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        gate: Gate,
+        name: str,
+        *,
+        address: Callable[[], str],
+        tools: Mapping[str, str],
+        upload_dir: str,
+        abandoned: Callable[[], object],
+    ) -> None:
+        self._host = host
+        self._gate = gate
+        self._name = name
+        self._address = address
+        self._tools = dict(tools)
+        self._upload_dir = upload_dir
+        self._abandoned = abandoned
+        self._place: Place | None = None
+        self._following: ToolOutput | None = None
+        #: The phase that the tool of the last run announced last.
+        self.phase = ""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the tool that runs now, or of the engine's client that runs it."""
+        return self._following.pid if self._following is not None else None
+
+    def place(self, container: str = "") -> Place:
+        """Return where the host has the tools, found by looking once.
+
+        :param container: the name that a container of the next run takes: what an earlier one left of that
+            name is removed, as StarlingX does it.
+        """
+        if self._place is None:
+            self._place = find_place(self._host, self._tools)
+        place = self._place
+        if container and (listing := place.containers()):
+            listed = self._host.run(listing)
+            if listed.exit_code == 0 and left_over(listed.stdout, container):
+                permit = self._gate.clear(container, place)
+                self._host.run(permit.argv, permit=permit)
+        return place
+
+    @contextmanager
+    def on_host(self, content: bytes, folder: str = "") -> Iterator[tuple[str, str]]:
+        """Put an image on the host for a while; give its path and the SHA-256 of what arrived."""
+        path = posixpath.join(folder or self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
+        upload = self._gate.upload(content, path)
+        try:
+            self._host.put(content, path, permit=upload)
+            yield path, self._sha256(path)
+        finally:
+            with suppress(HarnessError):
+                remove = self._gate.remove(path)
+                self._host.run(remove.argv, permit=remove, deadline=10.0)
+
+    def _sha256(self, path: str) -> str:
+        result = self._host.run(["sha256sum", path], deadline=120.0)
+        check_begun(self._host, result, self._name, self._address())
+        return result.stdout.split(" ", 1)[0].lstrip("\\") if result.exit_code == 0 else ""
+
+    def run(
+        self,
+        permit: Permit,
+        deadline: float,
+        on_progress: Callable[[Progress], None] | None = None,
+        at_phase: Callable[[str], None] | None = None,
+        *,
+        by_blocks: bool = False,
+    ) -> CommandResult:
+        """Run a tool under the exclusive hold, following what it prints.
+
+        Where the harness stops waiting (deadline, Ctrl-C) the tool is asked to end: nothing is left
+        running that nobody follows.
+
+        :param by_blocks: the card's driver takes an update block by block (generation A).
+        """
+        follow = ToolOutput(by_blocks=by_blocks)
+
+        def on_output(text: str) -> None:
+            for progress in follow.feed(text):
+                if on_progress is not None:
+                    on_progress(progress)
+                if at_phase is not None and progress.percent is None:
+                    at_phase(progress.phase)
+
+        self._following = follow
+        try:
+            result = self._host.run(permit.argv, permit=permit, deadline=deadline, on_output=on_output)
+        except BaseException as error:
+            if follow.pid is not None and not isinstance(error, LinkLostError):
+                with suppress(HarnessError):
+                    self._abandoned()
+            raise
+        finally:
+            self._following = None
+            self.phase = follow.phase
+        self._check_begun(result)
+        if result.lost:
+            raise LinkLostError(
+                f"The link to {self._host.name} broke while {permit.act} of {self._name} ran; the last that "
+                f"was seen of it: {without_pid(result.text).rstrip()[-200:]!r}.",
+                hint="Bring the host back and look at the card; the tool may have gone on.",
+            )
+        return result
+
+    def report(self, topic: str) -> CommandResult:
+        """Have `fpgainfo` show ``topic`` of the card."""
+        place = self.place(RESETTER)
+        if place.era == "host":
+            result = self._host.run(["fpgainfo", topic, self._address()])
+        else:
+            permit = self._gate.report(topic, self._address(), place)
+            result = self._host.run(permit.argv, permit=permit)
+        self._check_begun(result)
+        return result
+
+    def _check_begun(self, result: CommandResult) -> None:
+        try:
+            check_begun(self._host, result, self._name, self._address())
+        except InfrastructureError:
+            self._place = None  # what was found may have gone since
+            raise
+
+    def kernel_log(self) -> str | Unknown:
+        """Return the kernel's log."""
+        result = self._host.run(["dmesg"])
+        if result.exit_code != 0:
+            return Unknown(result.stderr.strip() or f"`dmesg` ended with exit code {result.exit_code}")
+        return result.stdout
