@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import ConfigurationError
+
+#: Deeper than any file of ours; the parser needs seconds to find its own limit of about a thousand.
+_DEEPEST = 50
+_BRACKETS = re.compile(r"[\[{\]}]")
+_DASHES = re.compile(rf"(?:- ){{{_DEEPEST}}}")
 
 #: A file of ours has a few thousand values; aliases can make more of a few lines than any memory holds.
 _MOST_VALUES = 200_000
@@ -19,17 +25,29 @@ def load_plain(text: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    check_depth(text)
     try:
         data = YAML(typ="safe", pure=True).load(text)
         _count(data, {})
     except YAMLError as error:
         raise ConfigurationError(f"this is no YAML: {error}") from error
     except RecursionError:
-        raise ConfigurationError("this is no YAML of ours: it is nested too deeply") from None
+        raise ConfigurationError("it is nested too deeply") from None
     except (ValueError, OverflowError, TypeError, AttributeError, LookupError) as error:
         # A value with the form of a date, a number or a tag that is none; ruamel lets each error through.
         raise ConfigurationError(f"a value cannot be read: {str(error)[:80]}") from error
     return data
+
+
+def check_depth(text: str) -> None:
+    """:raises ConfigurationError: brackets or dashes of ``text`` are nested deeper than any of our files."""
+    depth = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > _DEEPEST:
+            break
+    if depth > _DEEPEST or _DASHES.search(text):
+        raise ConfigurationError(f"it is nested too deeply (more than {_DEEPEST} levels)")
 
 
 def _count(node: Any, known: dict[int, int]) -> int:

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "yaml_text": {"errors"},
     "images": {"errors", "judgement.values", "yaml_text"},
     "judgement": {"errors"},
-    "inventory": {"errors"},
+    "inventory": {"errors", "yaml_text"},
     "record": {"errors", "judgement"},
     "hosts": {"errors", "judgement.values", "inventory"},
     "leases": {"errors", "judgement.values", "inventory", "hosts"},

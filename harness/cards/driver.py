@@ -13,7 +13,8 @@ from harness.cards.discovery import find_card
 from harness.cards.eras import FLASHER, RESETTER
 from harness.cards.gate import FIRMWARE_FOLDER, Gate, ResetKind
 from harness.cards.interlock import CardEntry
-from harness.cards.kernel_log import auth_report, devices_of, new_lines
+from harness.cards.kernel_log import auth_report, new_lines
+from harness.cards.looking import Look, look, remove_and_look, wait_until_idle
 from harness.cards.parsers import parse_fpgainfo
 from harness.cards.recording import History, Recorder, evidence_of
 from harness.cards.results import FlashResult, ResetResult
@@ -34,6 +35,7 @@ from harness.errors import (
     NotOfferedError,
     RefusedError,
 )
+from harness.hosts.permits import Permit
 from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
@@ -126,8 +128,7 @@ class CardDriver:
         :raises InfrastructureError: the host cannot be asked.
         """
         truth = read_truth(self.host, self._address, sysfs=self._sysfs, fields=fields, deadline=deadline)
-        if self._identity is None and isinstance(truth.identity, str):
-            self._identity = truth.identity
+        self._note_identity(truth)
         return truth
 
     def observe(self, moment: str = "", intent: int | None = None, *, deadline: float = 30.0) -> CardTruth:
@@ -197,11 +198,13 @@ class CardDriver:
         parameters = {"image": self._stated(content, name, facts).to_json(), "name": name}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
-            before = self._before(intent, certain=bool(known.irreversible))
-            log = self._runner.kernel_log()
-            with self._runner.on_host(content) as (path, arrived), self._followed(before):
+            seen = self._look()
+            before = self._before(intent, seen.truth, certain=bool(known.irreversible))
+            with self._runner.on_host(content, self._tidy(before)) as there, self._followed(before):
                 place = self._runner.place(FLASHER)
-                permit = self._gate.flash(content, arrived, path, self._address, self._lock_name, place)
+                permit = self._gate.flash(
+                    content, there.sha256, there.path, self._address, self._lock_name, place
+                )
                 result = self._runner.run(
                     permit, deadline, on_progress, at_phase, by_blocks=before.generation == "A"
                 )
@@ -212,11 +215,8 @@ class CardDriver:
             self._record.claim(
                 "fpgasupdate", self.subject, statement.to_json(), evidence_of(result, text), intent
             )
-        late = self._wait_until_idle(idle_deadline)
-        after = self.observe("after", intent)
-        code = self._logged(log, after, intent)
-        if late is not None:
-            raise late
+        late = self._wait_until_idle(idle_deadline) if there.seen is None else None
+        after, code = self._after(intent, seen.log, there.seen or self._look(), late)
         return FlashResult(intent, known, statement, result.exit_code, code, before, after, result.seconds)
 
     def upload(
@@ -242,12 +242,14 @@ class CardDriver:
         parameters = {"image": stated.to_json(), "name": name, "reporter": "firmware-upload"}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
-            before = self._before(intent, certain=bool(known.irreversible))
-            log = self._runner.kernel_log()
+            seen = self._look()
+            before = self._before(intent, seen.truth, certain=bool(known.irreversible))
             interface = self._interface()
             folder = FIRMWARE_FOLDER if before.generation == "B" else ""
-            with self._runner.on_host(content, folder) as (path, arrived):
-                permit = self._gate.kernel_upload(content, arrived, path, interface, self._lock_name)
+            with self._runner.on_host(content, self._tidy(before), folder) as there:
+                permit = self._gate.kernel_upload(
+                    content, there.sha256, there.path, interface, self._lock_name
+                )
                 result = self._runner.run(permit, deadline)
                 late = self._wait_until_idle(deadline)
             error = self.truth(UPDATE_FIELDS).update_error
@@ -256,10 +258,7 @@ class CardDriver:
             self._record.claim(
                 "firmware-upload", self.subject, statement.to_json(), evidence_of(result, said), intent
             )
-        after = self.observe("after", intent)
-        code = self._logged(log, after, intent)
-        if late is not None:
-            raise late
+        after, code = self._after(intent, seen.log, there.seen or self._look(), late)
         return FlashResult(intent, known, statement, result.exit_code, code, before, after, result.seconds)
 
     def reset(
@@ -280,7 +279,7 @@ class CardDriver:
         """
         parameters = {"kind": kind} | ({"page": page} if page else {})
         with self._record.operation("reset", self.subject, parameters, promise) as intent:
-            before = self._before(intent)
+            before = self._before(intent, self.truth())
             if not while_updating:
                 self._check_no_update(before)
             place = self._runner.place(RESETTER)
@@ -358,12 +357,24 @@ class CardDriver:
     def _lock_name(self) -> str:
         return self._identity or self._address
 
-    def _before(self, intent: int, *, certain: bool = False) -> CardTruth:
-        """Read and record the card before an operation; make sure that it is this card.
+    def _note_identity(self, truth: CardTruth) -> None:
+        if self._identity is None and isinstance(truth.identity, str):
+            self._identity = truth.identity
+
+    def _look(self) -> Look:
+        seen = look(self.host, self._address, self._sysfs)
+        self._note_identity(seen.truth)
+        return seen
+
+    def _tidy(self, before: CardTruth) -> Callable[[Permit], Look | None]:
+        """Return what removes an image from the host and looks at the card in the same exchange."""
+        return lambda remove: remove_and_look(self.host, remove, before, self._address, self._sysfs)
+
+    def _before(self, intent: int, truth: CardTruth, *, certain: bool = False) -> CardTruth:
+        """Record the card as it was read before an operation; make sure that it is this card.
 
         :param certain: its identity must be readable: what follows cannot be undone.
         """
-        truth = self.truth()
         if isinstance(truth.identity, str) and truth.identity != self._identity:
             if self._found(0.0) is None:
                 raise InfrastructureError(
@@ -423,23 +434,12 @@ class CardDriver:
                 hint="Programming takes up to 40 minutes. Wait that long and cycle the host's power.",
             )
 
-    def _wait_until_idle(self, idle_deadline: float) -> DeadlineError | None:
-        """Wait for the card's update to be over: until then reading disturbs it, and the tool may have
-        ended long before. Return the error where it does not end."""
-        truth = self.truth(UPDATE_FIELDS)
-        end = time.monotonic() + idle_deadline
-        pause = 0.01
-        while isinstance(truth.update_status, str) and truth.update_status != "idle":
-            if time.monotonic() + pause > end:
-                return DeadlineError(
-                    f"Waited {idle_deadline:g} s for the update of {self.name} to end after its tool had; "
-                    f"the last status was {truth.update_status!r}.",
-                    hint="The card's BMC may hang; a power cycle of the host ends that.",
-                )
-            # The kernel offers no event for it; the status is the condition, and this asks for it.
-            time.sleep(pause)
-            pause = min(2 * pause, 2.0)
-            truth = self.truth(UPDATE_FIELDS)
+    def _wait_until_idle(self, deadline: float) -> DeadlineError | None:
+        """Wait for the card's update to be over; return the error where it does not end in time."""
+        try:
+            wait_until_idle(lambda: self.truth(UPDATE_FIELDS), self.name, deadline)
+        except DeadlineError as late:
+            return late
         return None
 
     def _found(self, settle: float) -> str | None:
@@ -459,16 +459,28 @@ class CardDriver:
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
 
-    def _logged(self, before: str | Unknown, after: CardTruth, intent: int) -> str:
+    def _after(
+        self, intent: int, log: str | Unknown, seen: Look, late: DeadlineError | None
+    ) -> tuple[CardTruth, str]:
+        """Record the card after an update, and what the kernel logged of it since ``log``; return both.
+
+        :raises DeadlineError: ``late``, once that is done.
+        """
+        self._record.observation(self.subject, seen.truth, "after", intent)
+        code = self._logged(log, seen, intent)
+        if late is not None:
+            raise late
+        return seen.truth, code
+
+    def _logged(self, before: str | Unknown, seen: Look, intent: int) -> str:
         """Record what the kernel logged of the update since ``before``; return its code, or ``""``."""
-        now = self._runner.kernel_log()
+        now = seen.log
         if isinstance(before, Unknown) or isinstance(now, Unknown):
             reason = before if isinstance(before, Unknown) else now
             unread = Evidence(str(reason), "dmesg")
             self._record.claim("kernel-log", self.subject, {"auth_code": reason}, unread, intent)
             return ""
-        sources = (after.sources.get(name, "") for name in ("generation", "update_status", "sr_root"))
-        report = auth_report(new_lines(before, now), frozenset().union(*map(devices_of, sources)))
+        report = auth_report(new_lines(before, now), seen.devices)
         if report is None:
             return ""
         self._record.claim(

@@ -6,15 +6,28 @@ import posixpath
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from harness.cards.eras import RESETTER, Place, find_place, left_over
 from harness.cards.gate import Gate
+from harness.cards.looking import Look
 from harness.cards.tool_output import Progress, ToolOutput, without_pid
 from harness.errors import HarnessError, InfrastructureError, LinkLostError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import CommandResult, Host
-from harness.judgement.values import Unknown
 from harness.leases.hold import check_begun
+
+
+@dataclass(slots=True)
+class OnHost:
+    """An image that is on a host for a while: where, and the SHA-256 of what arrived there.
+
+    ``seen``: the card when the image was removed again; None where it could not be looked at then.
+    """
+
+    path: str
+    sha256: str
+    seen: Look | None = None
 
 
 class ToolRunner:
@@ -70,17 +83,25 @@ class ToolRunner:
         return place
 
     @contextmanager
-    def on_host(self, content: bytes, folder: str = "") -> Iterator[tuple[str, str]]:
-        """Put an image on the host for a while; give its path and the SHA-256 of what arrived."""
+    def on_host(
+        self, content: bytes, look: Callable[[Permit], Look | None], folder: str = ""
+    ) -> Iterator[OnHost]:
+        """Put an image on the host for a while.
+
+        :param look: carries out the permit to remove it, and may look at the card as it does so.
+        """
         path = posixpath.join(folder or self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
         upload = self._gate.upload(content, path)
         try:
             self._host.put(content, path, permit=upload)
-            yield path, self._sha256(path)
-        finally:
+            there = OnHost(path, self._sha256(path))
+            yield there
+        except BaseException:
             with suppress(HarnessError):
                 remove = self._gate.remove(path)
                 self._host.run(remove.argv, permit=remove, deadline=10.0)
+            raise
+        there.seen = look(self._gate.remove(path))
 
     def _sha256(self, path: str) -> str:
         result = self._host.run(["sha256sum", path], deadline=120.0)
@@ -149,10 +170,3 @@ class ToolRunner:
         except InfrastructureError:
             self._place = None  # what was found may have gone since
             raise
-
-    def kernel_log(self) -> str | Unknown:
-        """Return the kernel's log."""
-        result = self._host.run(["dmesg"])
-        if result.exit_code != 0:
-            return Unknown(result.stderr.strip() or f"`dmesg` ended with exit code {result.exit_code}")
-        return result.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from harness.cards import values
 from harness.cards.generations import ATTRIBUTES, BY_ATTRIBUTES, MARKS, Attribute
 from harness.errors import InfrastructureError
-from harness.hosts.protocol import Host
+from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.judgement.values import ALL_ONES, NOT_EXPOSED, Unknown, Value
 
 UNREAD = Unknown("not read")
@@ -111,14 +111,22 @@ def read_truth(
     :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
     """
     probe = Probe(address, sysfs, fields)
-    result = host.run(probe.argv, deadline=deadline)
-    if result.exit_code not in (0, 1, 2):
-        raise InfrastructureError(
-            f"The card at {address} on {host.name} could not be read: `grep` ended with exit code "
-            f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}.",
-            hint="The probe needs `grep` on the host and a POSIX login shell.",
-        )
-    return probe.parse(result.stdout, result.stderr)
+    return probe.truth(host.name, host.run(probe.argv, deadline=deadline))
+
+
+def read_truths(
+    host: Host, addresses: Sequence[str], *, sysfs: str = "/sys", deadline: float = 30.0
+) -> dict[str, CardTruth]:
+    """Read several cards of ``host`` in one round trip; return the truth of each address.
+
+    :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
+    """
+    probes = {address: Probe(address, sysfs) for address in addresses}
+    results = host.run_all([Asked(probe.argv) for probe in probes.values()], deadline=deadline)
+    return {
+        address: probe.truth(host.name, result)
+        for (address, probe), result in zip(probes.items(), results, strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,16 @@ class Probe:
 
     def _path(self, pattern: str) -> str:
         return posixpath.join(self._device, pattern)
+
+    def truth(self, host: str, result: CommandResult) -> CardTruth:
+        """Return what the command's result says. :raises InfrastructureError: ``host`` has no such `grep`."""
+        if result.exit_code not in (0, 1, 2):
+            raise InfrastructureError(
+                f"The card at {self._address} on {host} could not be read: `grep` ended with exit code "
+                f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}.",
+                hint="The probe needs `grep` on the host and a POSIX login shell.",
+            )
+        return self.parse(result.stdout, result.stderr)
 
     def parse(self, stdout: str, stderr: str) -> CardTruth:
         """Return what the two streams of the command say; damaged text gives Unknown, never an error."""

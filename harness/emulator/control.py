@@ -1,12 +1,15 @@
 """The control socket of an emulated lab: JSON lines over a Unix socket, for what no real lab offers.
 
 A request is ``{"op": name, ...arguments}``; the answer ``{"result": value}`` or
-``{"error": message, "hint": hint, "kind": "configuration" | "deadline"}``.
+``{"error": message, "hint": hint, "kind": "configuration" | "deadline" | "infrastructure"}``. A lab that is
+out of order (its disk is full) answers every request but ``stop`` with the reason.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import socket
 import threading
 import time
@@ -15,11 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.emulator.card import Card, CardProfile, CardState
+from harness.emulator.card.flash import pci_address
 from harness.emulator.clock import LabClock
 from harness.emulator.host import EmulatedHost
-from harness.errors import ConfigurationError, DeadlineError, HarnessError
+from harness.errors import ConfigurationError, DeadlineError, HarnessError, InfrastructureError, Kind
 
 _POLL_SECONDS = 0.002  # of real time: a card tells when its phase is held only when asked
+#: The longest request is a card's state: four pages, the largest as long as the staging area, in base64.
+_LONGEST_LINE = 1 << 28
+_LONGEST_WAIT = 3600.0
 
 
 class Control:
@@ -28,7 +35,7 @@ class Control:
     def __init__(self, hosts: Mapping[str, EmulatedHost], clock: LabClock, stop: Callable[[], None]) -> None:
         self._hosts = hosts
         self._clock = clock
-        self._stop = stop
+        self._failure: InfrastructureError | None = None
         self._operations: dict[str, Callable[..., Any]] = {
             "fit": self._fit,
             "power": self._power,
@@ -60,28 +67,37 @@ class Control:
 
         threading.Thread(target=accept, name="control-accept", daemon=True).start()
 
-    def answer(self, line: str) -> dict[str, Any]:
+    def fail(self, error: InfrastructureError) -> None:
+        """Answer every request with ``error`` from now on: the lab is out of order."""
+        self._failure = error
+
+    def answer(self, line: str | bytes) -> dict[str, Any]:
         """Carry out one request and return what goes back."""
         try:
             request = json.loads(line)
-            operation = self._operations.get(request.pop("op", ""))
+            if not isinstance(request, dict) or not isinstance(request.get("op"), str):
+                raise TypeError("it is no object with an op")
+            operation = self._operations.get(name := request.pop("op"))
             if operation is None:
                 raise ConfigurationError("There is no such request to an emulated lab.")
+            if self._failure is not None and name != "stop":
+                raise self._failure
             return {"result": operation(**request)}
         except HarnessError as error:
-            kind = "deadline" if isinstance(error, DeadlineError) else "configuration"
+            kind = "deadline" if isinstance(error, DeadlineError) else error.kind.value
             return {"error": error.message, "hint": error.hint, "kind": kind}
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             return {
                 "error": f"The request to the emulated lab is malformed: {error}",
                 "hint": "",
-                "kind": "bug",
+                "kind": Kind.BUG.value,
             }
 
     def _converse(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rw", encoding="utf-8") as stream:
-            for line in stream:
-                stream.write(json.dumps(self.answer(line)) + "\n")
+        # A client that goes away in the middle is no news; one that never ends its line is let go.
+        with connection, connection.makefile("rwb") as stream, contextlib.suppress(OSError):
+            while (line := stream.readline(_LONGEST_LINE)).endswith(b"\n"):
+                stream.write(json.dumps(self.answer(line)).encode() + b"\n")
                 stream.flush()
 
     # -- requests -------------------------------------------------------------------------------
@@ -124,6 +140,8 @@ class Control:
 
     def _wait_held(self, card: str, phase: str, seconds: float, while_updating: bool = False) -> None:
         found = self._card(card)
+        if not (math.isfinite(seconds) and 0 <= seconds <= _LONGEST_WAIT):
+            raise ConfigurationError(f"The lab waits for 0 to {_LONGEST_WAIT:g} s, not for {seconds}.")
         deadline = time.monotonic() + seconds
         while found.held() != phase:
             over = while_updating and found.upload.status() == "idle"
@@ -142,7 +160,7 @@ class Control:
             self._host(subject).condition(name, on)
 
     def _moves_to(self, card: str, address: str | None) -> None:
-        self._card(card).moves_to = address
+        self._card(card).moves_to = None if address is None else pci_address(address)
 
     def _oracle(self, card: str) -> dict[str, Any]:
         """What is inside the card: for the harness's own tests alone (design, rule 3)."""

@@ -7,6 +7,7 @@ outlive whoever started it, however that one dies. A ``detached`` lab lives unti
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -27,13 +28,14 @@ from harness.emulator.control import Control
 from harness.emulator.faces.door import Door
 from harness.emulator.host import EmulatedHost
 from harness.emulator.ssh_server import LOOPBACK, USER, Listener, SshFace, new_key
-from harness.errors import HarnessError
+from harness.errors import HarnessError, InfrastructureError
 from harness.images.payload import PayloadTable, load_payload_table
 
 CONTROL_NAME = "control"
 FACES_NAME = "faces"
 KEY_NAME = "client_key"
 KNOWN_HOSTS_NAME = "known_hosts"
+_DISK_HINT = "Is there room on the disk, and may you write there?"
 
 
 def main() -> None:
@@ -48,7 +50,11 @@ def main() -> None:
     try:
         ready = LabProcess(spec, runtime).start()
     except HarnessError as error:
-        print(json.dumps({"error": error.message, "hint": error.hint}), flush=True)
+        print(json.dumps({"error": error.message, "hint": error.hint, "kind": error.kind.value}), flush=True)
+        _leave(runtime, 1)
+    except OSError as error:
+        text = f"The emulated lab cannot use {error.filename or 'its files'}: {error.strerror}."
+        print(json.dumps({"error": text, "hint": _DISK_HINT, "kind": "infrastructure"}), flush=True)
         _leave(runtime, 1)
     gc.freeze()
     gc.enable()
@@ -87,6 +93,7 @@ class LabProcess:
         self._clock = LabClock(scale=spec.get("scale"), start=spec.get("start", time.time()))
         self._state = Path(spec["state"]) if spec.get("state") else None
         self._hosts: dict[str, EmulatedHost] = {}
+        self._control = Control(self._hosts, self._clock, lambda: _leave(runtime, 0))
 
     def start(self) -> dict[str, Any]:
         """Start everything; return what the first line of output says.
@@ -111,7 +118,7 @@ class LabProcess:
         known_hosts_file = self._runtime / KNOWN_HOSTS_NAME
         known_hosts_file.write_text("".join(known_hosts))
         control = self._runtime / CONTROL_NAME
-        Control(self._hosts, self._clock, lambda: _leave(self._runtime, 0)).serve(control)
+        self._control.serve(control)
         faces = self._runtime / FACES_NAME
         Door(self._hosts).serve(faces)
         return {
@@ -139,8 +146,25 @@ class LabProcess:
             profile = CardProfile.from_mapping(card.get("profile", {}))
             store = CardStore(self._state / "cards" / host.name / spec.name) if self._state else None
             kept = store.load() if store else None
-            host.add_card(spec, kept or CardState.from_json(card.get("state", {})), profile, store, payloads)
+            state = kept or CardState.from_json(card.get("state", {}))
+            host.add_card(spec, state, profile, store, payloads).on_lost = self._out_of_order
         return host
+
+    def _out_of_order(self, error: InfrastructureError) -> None:
+        """The disk takes no more of what a card holds: cut the power of every host, and say why.
+
+        A lab that went on would show states that are gone with its end. In a thread of its own: what
+        ends connections may wait for the thread that found it out.
+        """
+        self._control.fail(error)
+        with contextlib.suppress(OSError):  # the log may be on the disk that is full
+            print(f"The lab is out of order: {error}", file=sys.stderr, flush=True)
+
+        def cut() -> None:
+            for host in self._hosts.values():
+                host.power_off()
+
+        threading.Thread(target=cut, name="out-of-order", daemon=True).start()
 
     def _replayed(self, entry: dict[str, Any]) -> EmulatedHost:
         from harness.emulator.replay import ReplayHost  # most labs have none
@@ -160,7 +184,9 @@ class LabProcess:
             return paramiko.ECDSAKey.from_private_key_file(str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         key = new_key()
-        key.write_private_key_file(str(path))
+        unfinished = path.with_name(f".{name}.new")
+        key.write_private_key_file(str(unfinished))
+        unfinished.replace(path)
         return key
 
 

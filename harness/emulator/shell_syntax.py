@@ -10,7 +10,12 @@ from typing import Union
 
 
 class ShellSyntaxError(Exception):
-    """The text is not a command; the message is dash's own."""
+    """The text is not a command; the message is dash's own. Or it is one, of a kind that is not emulated."""
+
+
+def _unsupported(what: str) -> ShellSyntaxError:
+    """Return the error for what a real shell would take: nobody shall look for a mistake of his own."""
+    return ShellSyntaxError(f"Syntax error: {what} not supported by this emulated host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,8 @@ _OPERATORS = ("&&", "||", ";;", ">>", ">&", "<&", ";", "&", "|", "(", ")", "<", 
 _RESERVED = frozenset(
     ("if", "then", "elif", "else", "fi", "for", "in", "do", "done", "while", "until", "{", "}", "!")
 )
+#: Reserved words of a real shell that this one does not know.
+_UNSUPPORTED = frozenset(("case", "esac", "function", "select", "[[", "coproc"))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _SPECIAL = "@*#?$!-0123456789"
@@ -132,7 +139,10 @@ def parse(text: str) -> Script:
     :raises ShellSyntaxError: it is none.
     """
     parser = _Parser(text)
-    script = parser.script(until=())
+    try:
+        script = parser.script(until=())
+    except RecursionError:
+        raise _unsupported("nesting as deep as this is") from None
     parser.expect_end()
     return script
 
@@ -245,6 +255,8 @@ class _Parser:
 
     def _command(self) -> Command:
         if self._operator() == "(":
+            if self._text.startswith("((", self._at):
+                raise _unsupported("arithmetic is")
             self._take("(")
             script = self.script(until=("",))
             if self._operator() != ")":
@@ -261,9 +273,15 @@ class _Parser:
         word = self._reserved()
         if word in compound:
             self._take(word)
-            return compound[word]()
+            command = compound[word]()
+            if word != "{" and self._redirect() is not None:
+                raise _unsupported(f"a redirection behind {word!r} is")
+            return command
         if word:
             raise self._unexpected()
+        unknown = re.compile(r"[a-z]+(?=[\s;&|()<>]|$)|\[\[").match(self._text, self._at)
+        if unknown is not None and unknown[0] in _UNSUPPORTED:
+            raise _unsupported(f"{unknown[0]!r} is")
         return self._simple()
 
     def _group(self) -> Group:
@@ -325,7 +343,7 @@ class _Parser:
         if match is None:
             return None
         if self._text.startswith("<<", match.start(2)):
-            raise ShellSyntaxError("Syntax error: here-documents are not supported by this emulated host")
+            raise _unsupported("here-documents are")
         self._take(match[0])
         self._blank()
         target = self._word()
@@ -353,6 +371,8 @@ class _Parser:
                 words.append(self._word())
         if not (assignments or words or redirects):
             raise self._unexpected()
+        if len(words) == 1 and not redirects and self._text[self._at - 1 :].startswith("()", 1):
+            raise _unsupported("definitions of functions are")
         return Simple(tuple(assignments), tuple(words), tuple(redirects))
 
     # -- words ----------------------------------------------------------------------------------
@@ -415,6 +435,8 @@ class _Parser:
             self._at = end + 1
             return Substitution(parse(inner), quoted)
         self._at += 1
+        if self._text.startswith("((", self._at):
+            raise _unsupported("arithmetic is")
         if self._text.startswith("(", self._at):
             self._at += 1
             script = self.script(until=())

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.errors import DeadlineError, InfrastructureError
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import Permit, genuine
-from harness.hosts.protocol import CommandResult, last_seen
+from harness.hosts.protocol import Asked, CommandResult, last_seen
 from harness.hosts.sources import opened
 
 _CHUNK = 1 << 16
@@ -72,6 +72,17 @@ class LocalHost:
             stderr=err.decode(errors="replace"),
             seconds=time.monotonic() - began,
         )
+
+    def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
+        """Run commands one after the other; see :meth:`harness.hosts.protocol.Host.run_all`."""
+        end = time.monotonic() + deadline
+        results: list[CommandResult] = []
+        for asked in commands:
+            left = max(0.0, end - time.monotonic())
+            results.append(self.run(asked.argv, permit=asked.permit, deadline=left))
+            if asked.guard and results[-1].exit_code != 0:
+                break
+        return results
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``. :raises OSError: as the kernel says."""

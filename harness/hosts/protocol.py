@@ -11,6 +11,18 @@ from harness.hosts.permits import Permit
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A command line and, where it is not a declared read-only one, its permit.
+
+    ``guard``: the commands after it are run only if it succeeds.
+    """
+
+    argv: Sequence[str]
+    permit: Permit | None = None
+    guard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """How a command on a host ended.
 
@@ -63,6 +75,16 @@ class Host(Protocol):
 
         ``on_output`` is given standard output as it arrives, decoded, in the caller's thread.
         A non-zero exit code is a result, not an error.
+        """
+        ...
+
+    def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
+        """Run commands one after the other, in one exchange with the machine; each as :meth:`run` does.
+
+        Those after a guard that failed are not run, and have no result. A permit that covers a script
+        (``sh``) has no place among them: it may end the shell that runs the others.
+
+        :raises LinkLostError: not all of them came to their end.
         """
         ...
 

@@ -20,10 +20,11 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from harness.errors import DeadlineError, InfrastructureError, LinkLostError, RefusedError, UnreachableError
 from harness.hosts.access import Access
+from harness.hosts.batch import Batch
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.connection import open_connection
 from harness.hosts.permits import Permit, genuine
-from harness.hosts.protocol import CommandResult, last_seen
+from harness.hosts.protocol import Asked, CommandResult, last_seen
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
 
@@ -76,6 +77,24 @@ class SshHost:
         return self._result(
             permit.argv, permitted_line(permit.argv), deadline, on_output, lost_is_result=True
         )
+
+    def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
+        """Run commands in one exchange; see :meth:`harness.hosts.protocol.Host.run_all`.
+
+        They are asked again over a new connection when the link breaks, unless one needs a permit.
+        """
+        batch = Batch(self._name, commands, self._tools)
+
+        def ask() -> list[CommandResult]:
+            began = time.monotonic()
+            _, out, err, _ = self._execute(batch.line, deadline, None)
+            seconds = time.monotonic() - began
+            results = batch.results(out.decode(errors="replace"), err.decode(errors="replace"), seconds)
+            if not batch.complete(results):
+                raise self._broken(batch.line, out, err)
+            return results
+
+        return self._again(ask) if batch.only_reads else ask()
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``. :raises OSError: with the errno of the remote `cat`."""

@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import ConfigurationError
 from harness.inventory.model import EntryError, Inventory, nearest
+from harness.yaml_text import check_depth
 
 Keys = tuple[str | int, ...]
 
@@ -102,7 +103,9 @@ def _read(file: Path) -> CommentedMap:
             content = stream.read(_LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
             raise _no_inventory(file, f"it is longer than {_LARGEST_FILE} bytes")
-        tree = YAML().load(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        _check_depth(text, file)
+        tree = YAML().load(text)
         _expanded(tree, file, {})
     except OSError as error:
         raise ConfigurationError(
@@ -128,6 +131,13 @@ def _read(file: Path) -> CommentedMap:
             hint="`hil inventory schema` prints every key.",
         )
     return tree
+
+
+def _check_depth(text: str, file: Path) -> None:
+    try:
+        check_depth(text)
+    except ConfigurationError as error:
+        raise _no_inventory(file, error.message) from None
 
 
 def _no_inventory(file: Path, why: str) -> ConfigurationError:

@@ -20,7 +20,7 @@ class Bench:
     """A client of an emulated lab's control socket; safe to share between threads.
 
     ``card`` is a name such as ``subcloud1/card0``. Every call raises :class:`InfrastructureError` where
-    the lab is gone, and :class:`ConfigurationError` for names that it does not know.
+    the lab is gone or out of order, and :class:`ConfigurationError` for names that it does not know.
     """
 
     def __init__(self, control: Path) -> None:
@@ -110,7 +110,11 @@ class Bench:
             ) from error
         if "error" not in answer:
             return answer.get("result")
-        kinds = {"deadline": DeadlineError, "configuration": ConfigurationError}
+        kinds = {
+            "deadline": DeadlineError,
+            "configuration": ConfigurationError,
+            "infrastructure": InfrastructureError,
+        }
         raise kinds.get(answer["kind"], HarnessBug)(answer["error"], hint=answer["hint"])
 
     def _exchange(self, line: bytes, seconds: float) -> dict[str, Any]:

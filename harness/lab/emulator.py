@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import ConfigurationError, InfrastructureError, Kind
 
 _RUNTIME_PREFIX = "hil-lab-"
 _START_SECONDS = 30.0
@@ -126,7 +126,10 @@ class EmulatorProcess:
             )
         answer = json.loads(line)
         if "error" in answer:
-            raise ConfigurationError(answer["error"], hint=answer["hint"])
+            lab_failed = answer.get("kind") == Kind.INFRASTRUCTURE.value
+            raise (InfrastructureError if lab_failed else ConfigurationError)(
+                answer["error"], hint=answer["hint"]
+            )
         return Doors.from_json(answer)
 
     def _last_words(self) -> str:

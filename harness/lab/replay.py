@@ -85,7 +85,7 @@ def _inventory(recording: Recording, name: str, copy: str, source: Path) -> str:
     from harness.inventory.model import Tools
 
     host: dict[str, Any] = {
-        "emulated": {"hostname": recording.host["hostname"], "recording": copy},
+        "emulated": {"recording": copy},
         "sysfs": recording.host["sysfs"],
         "tools": {tool: where for tool, where in recording.tools.items() if tool in Tools.model_fields},
         "cards": {

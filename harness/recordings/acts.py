@@ -15,7 +15,7 @@ from harness.cards.eras import MOUNTED
 from harness.cards.tool_output import PID_MARK
 from harness.errors import HarnessBug, InfrastructureError
 from harness.hosts.permits import Permit
-from harness.hosts.protocol import CommandResult, Host
+from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.recordings.capture import UPTIME
 from harness.recordings.model import FOLDER_WORD, IMAGE_WORD, NAME_WORD, Act, Entry, Piece, Sample
 from harness.recordings.reading import read_files
@@ -65,6 +65,14 @@ class Tap:
             if watch is not None:
                 watch.seen(result)
         return result
+
+    def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
+        """Run commands one after the other; see :meth:`harness.hosts.protocol.Host.run_all`."""
+        results = self._host.run_all(commands, deadline=deadline)
+        if self.watch is not None:
+            for result in results:
+                self.watch.seen(result)
+        return results
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``."""

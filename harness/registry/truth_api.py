@@ -166,16 +166,17 @@ class ApiTruth:
         path = f"/v2/{repository}/blobs/{digest}"
         algorithm = digest.partition(":")[0]
         due: int | None = None
+        begun = False
         try:
             with self._wire.get(path, deadline=self._stall, scope=repository) as answer:
                 if answer.status != 200:
                     return _missed(answer, answer.read(_SMALL))
-                due = answer.length
+                due, begun = answer.length, True
                 got, hashed = self._hash.take(answer.readinto, algorithm)
         except LinkLostError as error:
-            if due is None:
+            if not begun:
                 return Missed(TruthState.UNREADABLE, error.message)
-            return _Short(self._hash.received, due, True)
+            return _Short(self._hash.received, due or 0, True)
         except HarnessError as error:
             return Missed(TruthState.UNREADABLE, error.message)
         if due is not None and got < due:

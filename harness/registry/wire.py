@@ -136,7 +136,9 @@ class Answer:
         except TimeoutError:
             raise DeadlineError("The registry stopped in the middle of a body.") from None
         except http.client.IncompleteRead:
-            return 0
+            if self.length is not None:
+                return 0
+            raise LinkLostError("The connection broke in the middle of a body.") from None
         except (OSError, http.client.HTTPException) as error:
             raise LinkLostError(f"The connection broke in the middle of a body: {_reason(error)}.") from None
 

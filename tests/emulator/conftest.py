@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +69,41 @@ class Console:
         path = f"/tmp/{name}"
         self.host.vfs.write(path, data)
         return path
+
+
+class Running:
+    """An update whose phase ``point`` is held, with its tool (``program``) running in a thread.
+
+    ``path``: the image, for ``fpgasupdate``; ``command``: what is typed instead.
+    """
+
+    def __init__(
+        self, console: Console, path: str, point: str, *, command: str = "", program: str = "fpgasupdate"
+    ) -> None:
+        self._console = console
+        console.card.hold(point)
+        typed = command or f"fpgasupdate -y {path} b2:00.0"
+        self._thread = threading.Thread(target=self._run, args=(typed,))
+        self._thread.start()
+        pause = threading.Event()
+        while console.card.held() != point:
+            assert self._thread.is_alive()
+            pause.wait(0.001)
+        self.pid = console.run(f"pgrep {program}").out.strip()
+
+    def _run(self, command: str) -> None:
+        self._result = self._console.run(command)
+
+    def end(self) -> Result:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+        return self._result
+
+
+@pytest.fixture
+def running() -> type[Running]:
+    """Starts an update and holds it in a phase."""
+    return Running
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -179,34 +178,11 @@ def test_card_without_secure_device_kills_the_tool_with_a_traceback(console: Any
     assert (result.code, "AttributeError: 'NoneType'" in result.err) == (1, True)
 
 
-class Running:
-    """An update whose phase ``point`` is held, with the tool running in a thread."""
-
-    def __init__(self, console: Any, path: str, point: str) -> None:
-        self._console = console
-        console.card.hold(point)
-        self._thread = threading.Thread(target=self._run, args=(path,))
-        self._thread.start()
-        deadline = threading.Event()
-        while console.card.held() != point:
-            assert self._thread.is_alive()
-            deadline.wait(0.001)
-        self.pid = console.run("pgrep fpgasupdate").out.strip()
-
-    def _run(self, path: str) -> None:
-        self._result = self._console.run(f"fpgasupdate -y {path} b2:00.0")
-
-    def end(self) -> Any:
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        return self._result
-
-
 def test_sigterm_while_copying_is_reported_as_a_failure_and_the_flash_is_new(
-    console: Any, recipe_image: Any
+    console: Any, recipe_image: Any, running: Any
 ) -> None:
     image = recipe_image("unsigned")
-    update = Running(console, console.put("user.bin", image), "copying")
+    update = running(console, console.put("user.bin", image), "copying")
     assert console.run(f"kill -TERM {update.pid}").code == 0
     result = update.end()
     assert (result.code, "[ERROR   ] Caught SIGTERM\n" in result.out) == (1, True)
@@ -215,8 +191,8 @@ def test_sigterm_while_copying_is_reported_as_a_failure_and_the_flash_is_new(
     assert console.card.state.user_page == image[1024:]
 
 
-def test_ctrl_c_while_transferring_cancels(console: Any, recipe_image: Any) -> None:
-    update = Running(console, console.put("user.bin", recipe_image("unsigned")), "transferring")
+def test_ctrl_c_while_transferring_cancels(console: Any, recipe_image: Any, running: Any) -> None:
+    update = running(console, console.put("user.bin", recipe_image("unsigned")), "transferring")
     console.run(f"kill -INT {update.pid}")
     result = update.end()
     assert (result.code, "[ERROR   ] Interrupted\n" in result.out) == (1, True)
@@ -226,24 +202,26 @@ def test_ctrl_c_while_transferring_cancels(console: Any, recipe_image: Any) -> N
     assert console.card.state.user_page is None
 
 
-def test_ctrl_c_while_programming_dies_of_the_refused_cancel(console: Any, recipe_image: Any) -> None:
-    update = Running(console, console.put("user.bin", recipe_image("unsigned")), "copying")
+def test_ctrl_c_while_programming_dies_of_the_refused_cancel(
+    console: Any, recipe_image: Any, running: Any
+) -> None:
+    update = running(console, console.put("user.bin", recipe_image("unsigned")), "copying")
     console.run(f"kill -INT {update.pid}")
     result = update.end()
     assert (result.code, "OSError: [Errno 16] Device or resource busy" in result.err) == (1, True)
     console.card.release()
 
 
-def test_sigkill_ends_the_tool_by_the_signal(console: Any, recipe_image: Any) -> None:
-    update = Running(console, console.put("user.bin", recipe_image("unsigned")), "preparing")
+def test_sigkill_ends_the_tool_by_the_signal(console: Any, recipe_image: Any, running: Any) -> None:
+    update = running(console, console.put("user.bin", recipe_image("unsigned")), "preparing")
     console.run(f"kill -KILL {update.pid}")
     assert update.end().code == -9
     console.card.release()
 
 
-def test_second_updater_on_one_card_is_turned_away(console: Any, recipe_image: Any) -> None:
+def test_second_updater_on_one_card_is_turned_away(console: Any, recipe_image: Any, running: Any) -> None:
     path = console.put("user.bin", recipe_image("unsigned"))
-    update = Running(console, path, "copying")
+    update = running(console, path, "copying")
     second = console.run(f"fpgasupdate -y {path} b2:00.0")
     assert second.code == 1
     assert "BlockingIOError: [Errno 11] Resource temporarily unavailable" in second.err
@@ -253,9 +231,9 @@ def test_second_updater_on_one_card_is_turned_away(console: Any, recipe_image: A
 
 
 def test_status_error_and_cancel_during_an_update_answer_as_the_kernel_does(
-    console: Any, recipe_image: Any
+    console: Any, recipe_image: Any, running: Any
 ) -> None:
-    update = Running(console, console.put("user.bin", recipe_image("unsigned")), "copying")
+    update = running(console, console.put("user.bin", recipe_image("unsigned")), "copying")
     upload = "/sys/class/firmware/secure-update0"
     assert console.run(f"cat {upload}/status").out == "programming\n"
     result = console.run(f"cat {upload}/error")

@@ -8,13 +8,23 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Iterator
 
 import pytest
+from support.fuzz.documents import clean_up
 from support.fuzz.engine import CORPUS, Target, corpus_of, examine, fuzz
 from support.fuzz.mutate import JsonMutator, Mutator, TextMutator
 from support.fuzz.targets import ALL, BY_NAME
 
 SEED = int(os.environ.get("HIL_FUZZ_SEED", "1"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_files() -> Iterator[None]:
+    """Remove the files that readers were given."""
+    yield
+    clean_up()
+
 
 targets = pytest.mark.parametrize("target", ALL, ids=lambda target: target.name)
 
@@ -67,12 +77,12 @@ def test_engine_finds_what_is_wrong_with_a_reader() -> None:
         if "\x80" in text:
             raise KeyError(text[:9])
         assert "\xff" not in text, "a byte of all ones was taken for a letter"
-        end = time.process_time() + (0.2 if "\x7f" in text else 0.0)
+        end = time.process_time() + (0.03 if "\x7f" in text else 0.0)
         while time.process_time() < end:
             pass
         return "read"
 
-    target = Target("careless", lambda: [b"good"], careless, cpu_seconds=0.1)
-    found = sorted(finding.why for finding in fuzz(target, 2000, SEED).findings)
+    target = Target("careless", lambda: [b"good"], careless, cpu_seconds=0.02)
+    found = sorted(finding.why for finding in fuzz(target, 600, SEED).findings)
     assert [why.split()[0] for why in found] == ["a", "took", "undeclared"]
     assert "KeyError at test_fuzzed_readers.py" in found[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from harness.emulator.card.block_update import BlockUpdate
@@ -17,7 +18,7 @@ from harness.emulator.card.profile import CardProfile
 from harness.emulator.card.store import CardStore
 from harness.emulator.card.upload import SecureUpdate, os_error
 from harness.emulator.clock import Event, LabClock
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, InfrastructureError
 from harness.images.payload import PayloadIdentity, PayloadTable
 
 #: Circumstances that a test can bring about by name: :attr:`Card.conditions`.
@@ -88,6 +89,10 @@ class Card:
         self._clock = clock
         self._log = log
         self._store = store
+        #: Why the disk did not take a state of the card; what it holds is that of the instant before.
+        self.lost: InfrastructureError | None = None
+        #: Told when that happens, from whatever thread changed the state.
+        self.on_lost: Callable[[InfrastructureError], None] = lambda error: None
         self._guard = Guard()
         self._phases = Phases(clock, self._guard)
         self._listeners: list[Callable[[], None]] = []
@@ -113,8 +118,9 @@ class Card:
         )
         self.powered = True
         self._present = False
+        if store is not None:
+            store.save(self._bmc.state)
         with self._guard:
-            self._save(self._bmc.state)
             self._arrive("user")
 
     # --- what a host sees ------------------------------------------------------------------------
@@ -243,6 +249,8 @@ class Card:
         """Put the card into ``state`` as if it had been fitted anew: power cycled, nothing held or odd.
 
         It stands at the slot's first address unless ``state`` names another.
+
+        :raises InfrastructureError: the disk does not take the state.
         """
         with self._guard:
             self._leave()
@@ -252,6 +260,8 @@ class Card:
             self._bmc.state = replace(state, address=state.address or self.spec.addresses[0])
             self._save(self._bmc.state)
             self._arrive("user")
+        if self.lost is not None:
+            raise self.lost
 
     def power_off(self) -> None:
         """Cut the power of the card and of the host that it sits in."""
@@ -374,8 +384,18 @@ class Card:
         self._notify()
 
     def _save(self, state: CardState) -> None:
-        if self._store is not None:
+        """Have the disk take ``state``; the first that it does not take is the last that is tried.
+
+        What is on disk is then what a power cut at that very instant would have left. Nothing is raised:
+        this runs in the midst of what the card does, often in the clock's thread.
+        """
+        if self._store is None or self.lost is not None:
+            return
+        try:
             self._store.save(state)
+        except InfrastructureError as error:
+            self.lost = error
+            self._guard.tell(partial(self.on_lost, error))
 
     def _driver_log(self, line: str) -> None:
         self._guard.tell(lambda: self._log(line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -21,6 +22,10 @@ INTEL_BMC_ROOT: Final = "77698ea203e459f6cb0e65b54a1dd4ab47a6a6600e7988f723ad89f
 FACTORY_IDENTITY: Final = PayloadIdentity(0x23001410010310, "a5d72a3c-c8b0-4939-912c-f715e5dc10ca", 0x2309141)
 #: Versions in both BMC pages of a new card: Nios D.2.0.21, MAX10 build D.2.0.6 (public sysfs dump).
 FACTORY_BMC: Final = BmcIdentity(0x44020015, 0x44020006)
+#: The flash count is a bit vector of 4 KiB (fact sheet 4.3).
+FLASH_COUNT_MAX: Final = 4096 * 8
+_ADDRESS: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
+_RETIMER: Final = re.compile(r"[0-9a-f]{1,4}\.[0-9a-f]{1,4}")
 
 
 @cache
@@ -103,6 +108,8 @@ class CardState:
 
         :raises ConfigurationError: an unknown name or a value that does not fit.
         """
+        if not isinstance(values, Mapping):
+            raise ConfigurationError(f"A card's state is a mapping of names to values, not {_shown(values)}.")
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
@@ -111,7 +118,7 @@ class CardState:
             )
         try:
             return cls(**{name: _decode(name, value) for name, value in values.items()})
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             raise ConfigurationError(f"A value of a card's state does not fit: {error}") from error
 
 
@@ -132,8 +139,34 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(name: str, value: Any) -> Any:
+    """:raises ValueError: a card has no such ``value``."""
     if name.endswith("_cancelled"):
-        return frozenset(map(int, value))
+        if not isinstance(value, list) or not all(type(item) is int for item in value):
+            raise ValueError(f"{name} is {_shown(value)}, which is no list of CSK ids")
+        return frozenset(value)
     if name.endswith("_page") and isinstance(value, str):
         return base64.b64decode(value, validate=True)
+    if name == "flash_count":
+        fits = type(value) is int and 0 <= value <= FLASH_COUNT_MAX
+    elif name == "retimer":
+        fits = isinstance(value, str) and _RETIMER.fullmatch(value) is not None
+    elif value is None:
+        return None
+    elif name == "address":
+        return pci_address(value)
+    else:
+        fits = isinstance(value, str) and name.endswith("_root")
+    if not fits:
+        raise ValueError(f"{name} is {_shown(value)}")
     return value
+
+
+def pci_address(value: object) -> str:
+    """Return ``value`` if it is a PCI address of the form 0000:b2:00.0. :raises ValueError: it is none."""
+    if not isinstance(value, str) or _ADDRESS.fullmatch(value) is None:
+        raise ValueError(f"{_shown(value)} is no PCI address, such as 0000:b2:00.0")
+    return value
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]

@@ -6,6 +6,7 @@ after they are on disk. So a reader finds either the old state or the new one.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -56,7 +57,7 @@ class CardStore:
             if self._file.exists():
                 raise self._error("read", "a page is missing") from None
             return None
-        except (OSError, ValueError, KeyError, ConfigurationError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, ConfigurationError) as error:
             raise self._error("read", error) from error
 
     def _save(self, state: CardState) -> None:
@@ -96,11 +97,16 @@ class CardStore:
 
     def _replace(self, path: Path, content: bytes) -> None:
         new = path.with_suffix(".new")
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        try:
+            with new.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)  # a disk that is full needs the room
+            raise
         handle = os.open(self._directory, os.O_RDONLY)
         try:
             os.fsync(handle)

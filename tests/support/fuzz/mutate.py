@@ -103,6 +103,8 @@ class JsonMutator(Mutator):
                 tree[rng.choice(self._tokens or [b"x"]).decode(errors="replace")] = tree.pop(key)
             elif act < 0.35 and isinstance(tree, dict):
                 tree[key] = rng.choice(list(tree.values()))
+            elif act < 0.5 and type(below) is int:
+                tree[key] = below + rng.choice((-1, 1))
             else:
                 tree[key] = rng.choice(self._values)
             return
