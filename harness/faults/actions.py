@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from harness.errors import BlockedError, ConfigurationError
+from harness.faults.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
@@ -82,6 +83,7 @@ class Power:
 
     def __init__(self, how: Literal["off", "reboot"]) -> None:
         self._how = how
+        self._watchdog: Watchdog | None = None
 
     def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
         """Hold it to a host that can be switched so: half an update is too late to find out."""
@@ -95,7 +97,9 @@ class Power:
             bench_of(card, lab, f"reboot {host}; it only switches its power")
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
-        """Switch the host."""
+        """Switch the host; a real one is switched on again even if the harness dies meanwhile."""
+        if self._how == "off" and (command := lab.power_on_command(card.host.name)):
+            self._watchdog = Watchdog(command)
         lab.power(card.host.name, self._how)
         return "cut the host's power" if self._how == "off" else "rebooted the host"
 
@@ -103,6 +107,9 @@ class Power:
         """Bring the host back and find the card again."""
         if self._how == "off":
             lab.power(card.host.name, "on")
+            if self._watchdog is not None:
+                self._watchdog.stand_down()
+                self._watchdog = None
         card.host.close()
         card.locate()
 

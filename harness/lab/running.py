@@ -114,6 +114,11 @@ class RunningLab:
         for step in steps[how]:
             _switch(entry, step)
 
+    def power_on_command(self, host: str) -> tuple[str, ...]:
+        """Return the command that switches a real ``host`` on; empty where it is emulated or has none."""
+        power = self.entry.host(host).power
+        return power.command.on if power is not None else ()
+
     def _started(self) -> Doors:
         if self._doors is None:
             raise ConfigurationError(f"The emulated part of lab {self.name!r} is not running.")

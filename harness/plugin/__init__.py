@@ -83,14 +83,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         check_markers(metafunc.definition, session, metafunc.fixturenames)
         if _is_ours(metafunc, "card"):
             if not _is_chosen(metafunc, "card"):
-                names = session.card_names()
-                metafunc.parametrize("card", names, ids=names, indirect=True)
+                _parametrize(metafunc, "card", session.card_names())
         elif _is_ours(metafunc, "host") and not _is_chosen(metafunc, "host"):
-            names = session.host_names()
-            metafunc.parametrize("host", names, ids=names, indirect=True)
+            _parametrize(metafunc, "host", session.host_names())
     except ConfigurationError as error:
         session.misconfigured = error
         raise pytest.Collector.CollectError(str(error)) from None
+
+
+def _parametrize(metafunc: pytest.Metafunc, what: str, names: list[str]) -> None:
+    if names:
+        metafunc.parametrize(what, names, ids=names, indirect=True)
+        return
+    none = pytest.mark.skip(reason=f"the lab has no {what}, or --hil-device leaves none")
+    metafunc.parametrize(what, [pytest.param("", id=f"no {what}", marks=none)], indirect=True)
 
 
 def _is_ours(metafunc: pytest.Metafunc, name: str) -> bool:
@@ -147,7 +153,7 @@ def _concluded(item: pytest.Item, *, over: bool) -> Generator[None, object, obje
         result = yield
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it ends the scenario, and is raised again
         raised = error
-    if raised is not None or over:
+    if (raised is not None or over) and "hil" in getattr(item, "fixturenames", ()):
         from harness.plugin.judging import conclude
 
         told = conclude(item, raised)

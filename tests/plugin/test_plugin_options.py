@@ -59,6 +59,14 @@ def test_devices_are_chosen_by_host_and_by_card(
     assert found == {f"test_c[{card}]" for card in cards} | {f"test_h[{host}]" for host in hosts}
 
 
+def test_a_lab_without_cards_is_blocked_and_says_so(plan) -> None:
+    path = plan.folder / "inventory.yaml"
+    path.write_text(path.read_text().replace("      two:", "      three:\n        emulated: {}\n      two:"))
+    run = plan.run(ONE, "--hil-device=three")
+    assert run.states == {"test_one[no card]": "BLOCKED"}
+    assert "the lab has no card, or --hil-device leaves none" in run.stdout
+
+
 @pytest.mark.parametrize(
     ("option", "message", "hint"),
     [
