@@ -199,7 +199,7 @@ class CardDriver:
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             seen = self._look()
-            before = self._before(intent, seen.truth, certain=bool(known.irreversible))
+            before = self._before(intent, seen.truth, certain=self._gate.irreversible(content, name))
             with self._runner.on_host(content, self._tidy(before)) as there, self._followed(before):
                 place = self._runner.place(FLASHER)
                 permit = self._gate.flash(
@@ -243,7 +243,7 @@ class CardDriver:
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             seen = self._look()
-            before = self._before(intent, seen.truth, certain=bool(known.irreversible))
+            before = self._before(intent, seen.truth, certain=self._gate.irreversible(content, name))
             interface = self._interface()
             folder = FIRMWARE_FOLDER if before.generation == "B" else ""
             with self._runner.on_host(content, self._tidy(before), folder) as there:

@@ -30,6 +30,10 @@ _CANCEL = re.compile(f"{_FORM}/cancel")
 _TOPIC = re.compile(r"fme|security|phy|bmc")
 #: Where the kernel's loader finds a file that is named to generation B's driver.
 FIRMWARE_FOLDER = "/usr/lib/firmware"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+#: How a command says that the file it was to flash is another one by now; no tool of the cards ends so.
+CHANGED = 76
+CHANGED_MARK = "hil-image-changed"
 _SIGNALS = frozenset({"TERM", "INT", "KILL", "HUP", "STOP", "CONT"})
 #: As sysinv runs the tool (n3000.md 1.2): its progress bar is not ASCII.
 _LOCALE = {"LC_ALL": "C.UTF-8", "LANG": "C.UTF-8"}
@@ -77,6 +81,10 @@ class Gate:
         self._known = (data, facts)
         return facts
 
+    def irreversible(self, data: bytes, name: str) -> bool:
+        """Return whether flashing ``data`` may do what cannot be undone, whatever anybody states of it."""
+        return bool(self.facts(data, name).irreversible)
+
     def image(self, data: bytes, name: str, stated: ImageFacts | None = None) -> ImageFacts:
         """Return the facts of ``data`` once the interlock has let it pass.
 
@@ -118,7 +126,8 @@ class Gate:
         """
         self._arrived(data, sha256_on_host, path)
         _must(_ADDRESS, address)
-        argv = _started(held(self._checked(place).flash(path, address), identity, self._locks))
+        command = held(self._checked(place).flash(path, address), identity, self._locks)
+        argv = _started(command, (path, sha256_on_host))
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def kernel_upload(
@@ -142,7 +151,7 @@ class Gate:
             if folder != FIRMWARE_FOLDER:
                 raise HarnessBug(f"{path!r} is not where the kernel looks for a file that is named to it.")
             writes = f"printf %s {name} > {interface}/filename"
-        argv = _started(held(["sh", "-c", writes], identity, self._locks))
+        argv = _started(held(["sh", "-c", writes], identity, self._locks), (path, sha256_on_host))
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def _arrived(self, data: bytes, sha256_on_host: str, path: str) -> None:
@@ -214,10 +223,21 @@ class Gate:
         return _AUTHORITY.command("remove", self._host, ["rm", "-f", path], self._entry.name)
 
 
-def _started(argv: Sequence[str]) -> list[str]:
-    """Return the command that says its process id and then becomes ``argv``."""
+def _started(argv: Sequence[str], image: tuple[str, str] | None = None) -> list[str]:
+    """Return the command that says its process id and then becomes ``argv``.
+
+    :param image: path and SHA-256 of the file that ``argv`` flashes. The host looks at it once more, so that
+        nobody can put another in its place between our look and the tool's.
+    """
     locale = " ".join(f"{name}={value}" for name, value in _LOCALE.items())
-    return ["sh", "-c", f"echo {PID_MARK}$$; {locale} exec {shlex.join(argv)}"]
+    unchanged = ""
+    if image is not None:
+        path, sha256 = image
+        _must(_SHA256, sha256)
+        unchanged = (
+            f'[ "$(sha256sum <{path})" = "{sha256}  -" ] || {{ echo {CHANGED_MARK} >&2; exit {CHANGED}; }}; '
+        )
+    return ["sh", "-c", f"echo {PID_MARK}$$; {unchanged}{locale} exec {shlex.join(argv)}"]
 
 
 def _must(form: re.Pattern[str], text: str) -> None:

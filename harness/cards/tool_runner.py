@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from harness.cards.eras import RESETTER, Place, find_place, left_over
-from harness.cards.gate import Gate
+from harness.cards.gate import CHANGED, CHANGED_MARK, Gate
 from harness.cards.looking import Look
 from harness.cards.tool_output import Progress, ToolOutput, without_pid
-from harness.errors import HarnessError, InfrastructureError, LinkLostError
+from harness.errors import HarnessError, InfrastructureError, LinkLostError, RefusedError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import CommandResult, Host
 from harness.leases.hold import check_begun
@@ -165,6 +165,12 @@ class ToolRunner:
         return result
 
     def _check_begun(self, result: CommandResult) -> None:
+        if result.exit_code == CHANGED and CHANGED_MARK in result.stderr:
+            raise RefusedError(
+                f"The image on {self._host.name} was changed just before it was to be flashed to "
+                f"{self._name}; nothing was flashed.",
+                hint="Something else writes to the upload folder; give it one of its own (`upload_dir`).",
+            )
         try:
             check_begun(self._host, result, self._name, self._address())
         except InfrastructureError:

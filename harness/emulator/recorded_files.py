@@ -50,7 +50,7 @@ class RecordedVfs(Vfs):
 
     def __init__(self, now: Callable[[], float], note: Callable[[str], None]) -> None:
         super().__init__(now)
-        self.root = Partial()
+        self.root = Partial(kernel=True)
         self._note = note
         self._absent: set[str] = set()
         #: Other devices in the listings of a bus or driver: not shown, and not absent either.

@@ -52,7 +52,7 @@ _FILES = Program(rest=_PATH, globs=True, opens=True)
 
 #: Not here, because they change something in some of their forms: `dmesg -c`, `date -s`, `hostname NAME`,
 #: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete` and `-exec`,
-#: `fpgasupdate` with any operand, `docker run` and `ctr run` of anything.
+#: `journalctl --rotate`, `fpgasupdate` with any operand, `docker run` and `ctr run` of anything.
 READ_ONLY: Mapping[str, Program] = {
     "cat": _FILES,
     "head": Program(_flags("-v -q"), {"-c": _NUMBER, "-n": _NUMBER}, rest=_PATH, globs=True, opens=True),
@@ -79,6 +79,10 @@ READ_ONLY: Mapping[str, Program] = {
     "fpgainfo": Program(_flags("--version"), leading=(_FPGAINFO_TOPIC,), rest=_FPGAINFO_REST),
     "fpgasupdate": Program(_flags("--version")),
     "systemctl": Program(_flags("--no-pager -q"), {"-p": _UNIT}, (_SYSTEMCTL_VERB,), _UNIT),
+    "journalctl": Program(
+        _flags("--no-pager -q"),
+        {"-u": _UNIT, "-o": re.compile("short-iso-precise|short-iso|short|cat|json"), "-n": _NUMBER},
+    ),
     "pgrep": Program(_flags("-a -f -x"), {}, (_ANY,)),
     "uname": Program(_flags("-a -r -s -n -m")),
     "hostname": Program(),
@@ -166,12 +170,22 @@ def _declared_name(words: list[str]) -> str:
     return name
 
 
+#: Names below /proc that lead to any other file (a process's root, folder, open files), or are a stream
+#: that reading uses up, or memory.
+_PROC_DOORS = ("root", "cwd", "exe", "fd", "map_files", "task", "kmsg", "kcore", "mem", "pagemap")
+
+
 def _may_be_device(path: str) -> bool:
     """Whether a path or glob could lead to a node below /dev (opening a watchdog arms it), or is relative."""
     if not path.startswith("/"):
         return True
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    return ".." in parts or (len(parts) > 1 and fnmatchcase("dev", parts[0]))
+    if ".." in parts or not parts:
+        return True
+    if len(parts) > 1 and fnmatchcase("dev", parts[0]):
+        return True
+    by_proc = fnmatchcase("proc", parts[0])
+    return by_proc and any(fnmatchcase(door, part) for part in parts[1:] for door in _PROC_DOORS)
 
 
 def _allowed_flag(word: str, flags: frozenset[str]) -> bool:

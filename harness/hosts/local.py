@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import os
 import selectors
 import signal
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from harness.errors import DeadlineError, InfrastructureError
+from harness.errors import DeadlineError, InfrastructureError, RefusedError
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import Asked, CommandResult, last_seen
@@ -85,7 +86,11 @@ class LocalHost:
         return results
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
-        """Return the content of ``path``. :raises OSError: as the kernel says."""
+        """Return the content of ``path``. :raises OSError: as the kernel says.
+
+        :raises RefusedError: it may be a device, as with every other host.
+        """
+        read_only_line(["cat", path], literal=True)
         return Path(path).read_bytes()
 
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
@@ -103,13 +108,21 @@ class LocalHost:
             permit.check_write(self._name, path, sha256)
             target = Path(permit.path)
             existed = target.exists()
+            digest = hashlib.sha256()
             try:
                 with target.open("wb") as written:
                     while chunk := handle.read(_CHUNK):
+                        digest.update(chunk)
                         written.write(chunk)
-            except OSError as error:
+                if digest.hexdigest() != permit.sha256:
+                    raise RefusedError(
+                        f"What went to {path} on {self._name} changed while it was read; it was removed."
+                    )
+            except (OSError, RefusedError) as error:
                 if not existed:
                     target.unlink(missing_ok=True)
+                if isinstance(error, RefusedError):
+                    raise
                 raise InfrastructureError(
                     f"{size} bytes could not be written to {path} on {self._name}: {error.strerror}.",
                     hint=f"Is there space in {target.parent}, and may you write there?",

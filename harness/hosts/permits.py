@@ -74,9 +74,14 @@ def genuine(permit: object) -> Permit:
     """
     if type(permit) is Permit:
         p = permit
-        due = _seal(p.act, p.host, p.reason, p.argv, p.path, p.sha256)
-        if isinstance(p.seal, str) and hmac.compare_digest(p.seal.encode(errors="replace"), due.encode()):
-            return permit
+        content = (p.act, p.host, p.reason, p.argv, p.path, p.sha256)
+        # Plain values only: a word of a type of its own could look like another one when it is sealed.
+        words = (p.act, p.host, p.reason, *p.argv, p.path, p.sha256) if type(p.argv) is tuple else ()
+        plain = bool(words) and all(type(word) is str for word in words)
+        if plain and type(p.seal) is str:
+            due = _seal(*content)
+            if hmac.compare_digest(p.seal.encode(errors="replace"), due.encode()):
+                return permit
     raise RefusedError(
         "A permit cannot be made by hand.",
         hint="Use the operations of harness.cards, harness.registry or harness.lab.",

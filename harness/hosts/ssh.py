@@ -48,6 +48,7 @@ class SshHost:
         self._access = access
         self._tools = dict(tools or {})
         self._client: paramiko.SSHClient | None = None
+        self._resting: paramiko.SFTPClient | None = None
         self._lock = threading.Lock()
 
     @property
@@ -145,6 +146,7 @@ class SshHost:
         """Release the connection; may be called twice."""
         with self._lock:
             client, self._client = self._client, None
+            self._resting = None
         if client is not None:
             client.close()
 
@@ -255,15 +257,14 @@ class SshHost:
     # -- files ----------------------------------------------------------------------------------------
 
     def _put(self, handle: BinaryIO, size: int, sha256: str, path: str, end: float) -> None:
-        began = False
-        existed = False
+        began = existed = whole = False
         sftp: paramiko.SFTPClient | None = None
         try:
             sftp = self._sftp(end)
-            existed = _exists(sftp, path)
+            remote, existed = _opened_for_writing(sftp, path)
             # What is in memory cannot change any more; a file can, since its hash was taken.
             digest = None if isinstance(handle, io.BytesIO) else hashlib.sha256()
-            with sftp.open(path, "w") as remote:
+            with remote:
                 began = True
                 while chunk := handle.read(_SFTP_CHUNK):
                     _sftp_timeout(sftp, end)
@@ -280,6 +281,7 @@ class SshHost:
             arrived = size if existed else sftp.stat(path).st_size
             if arrived != size:
                 raise OSError(0, f"only {arrived} of {size} bytes arrived", path)
+            whole = True
         except (OSError, EOFError, paramiko.SSHException, RefusedError) as error:
             self._undo_put(sftp, path, began and not existed)
             raise self._put_error(error, size, path) from None
@@ -288,16 +290,36 @@ class SshHost:
             raise
         finally:
             if sftp is not None:
-                with suppress(paramiko.SSHException, EOFError, OSError):
-                    sftp.close()
+                self._spare_sftp(sftp, usable=whole)
 
     def _sftp(self, end: float) -> paramiko.SFTPClient:
-        # A client of its own for each call: one that threads share hangs.
+        """Return an SFTP session for one caller alone: a client that threads share hangs.
+
+        One that is at rest is used again: to open one takes as long as to write a small image.
+        """
         left = max(0.1, end - time.monotonic())
-        channel = self._transport(left).open_session(timeout=left)
+        transport = self._transport(left)
+        with self._lock:
+            sftp, self._resting = self._resting, None
+        channel = sftp.get_channel() if sftp is not None else None
+        if sftp is not None and channel is not None:
+            if channel.get_transport() is transport and not channel.closed:
+                channel.settimeout(left)
+                return sftp
+            _close_sftp(sftp)
+        channel = transport.open_session(timeout=left)
         channel.settimeout(left)
         channel.invoke_subsystem("sftp")
         return paramiko.SFTPClient(channel)
+
+    def _spare_sftp(self, sftp: paramiko.SFTPClient, *, usable: bool) -> None:
+        """Let a session rest for the next caller, or close it."""
+        with self._lock:
+            rests = usable and self._resting is None
+            if rests:
+                self._resting = sftp
+        if not rests:
+            _close_sftp(sftp)
 
     def _undo_put(self, sftp: paramiko.SFTPClient | None, path: str, ours: bool) -> None:
         if sftp is not None and ours:
@@ -373,6 +395,14 @@ class _Streams:
             self._on_output(text)
 
 
+def _opened_for_writing(sftp: paramiko.SFTPClient, path: str) -> tuple[paramiko.SFTPFile, bool]:
+    """Open ``path`` to be written from its beginning; also return whether it was there before."""
+    with suppress(OSError):  # SFTP has one word for all refusals: what it means shows in what follows
+        return sftp.open(path, "wx"), False
+    existed = _exists(sftp, path)
+    return sftp.open(path, "w"), existed
+
+
 def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
     try:
         mode = sftp.stat(path).st_mode or 0
@@ -381,6 +411,11 @@ def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
     if stat.S_ISDIR(mode):
         raise OSError(0, "it is a directory", path)
     return True
+
+
+def _close_sftp(sftp: paramiko.SFTPClient) -> None:
+    with suppress(paramiko.SSHException, EOFError, OSError):
+        sftp.close()
 
 
 def _shown(line: str) -> str:

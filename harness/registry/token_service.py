@@ -47,7 +47,8 @@ class Behaviour:
 
     ``lifetime``: of tokens, in seconds. ``skew``: how far its clock is ahead. ``delay``: seconds before
     each answer. ``deny``: status that requests are refused with; 0: none. ``deny_next``: how many are;
-    -1: all. ``token_member``: whether the answer has ``token`` beside ``access_token``; StarlingX's has not.
+    -1: all. ``refresh_tokens_last``: over a restart of the service; StarlingX's do not. ``token_member``:
+    whether the answer has ``token`` beside ``access_token``; StarlingX's has not.
     """
 
     lifetime: float = LIFETIME
@@ -60,6 +61,7 @@ class Behaviour:
     issuer: str = "bird-token-server"
     service: str = "registry.local:9001"
     refresh_tokens: bool = True
+    refresh_tokens_last: bool = False
     token_member: bool = True
 
 
@@ -167,6 +169,8 @@ class TokenService:
         """
         if self._serving is not None:
             raise ConfigurationError("The token service runs already.")
+        if not self._behaviour.refresh_tokens_last:
+            self.forget_refresh_tokens()
         self._generation = generation or self.keys.installed
         self._serving = Serving(self._application(), self._address, self._port, tls=self.tls)
         self._port = self._serving.port

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Algorithm = Literal["ES256", "ES384", "RS256"]
 #: How a token says which key signed it: by the certificate; by libtrust's fingerprint of the key, which
 #: registry 2.8 knows and 3.x does not; by the thumbprint of RFC 7638, the other way round (fact sheet,
-#: section 3).
-KeyForm = Literal["x5c", "libtrust", "thumbprint"]
+#: section 3); by the public key itself, as StarlingX's token service does (its fact sheet, section 7.3).
+KeyForm = Literal["x5c", "libtrust", "thumbprint", "jwk"]
 #: Seconds by which a registry takes a token after its end and before its beginning (fact sheet, section 3).
 LEEWAY = 60.0
 
@@ -49,11 +49,12 @@ class KeyGeneration:
 
         if form == "x5c":
             return {"x5c": [base64.b64encode(self.certificate.public_bytes(Encoding.DER)).decode()]}
-        if form == "libtrust":
-            public = self.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-            text = base64.b32encode(hashlib.sha256(public).digest()[:30]).decode()
-            return {"kid": ":".join(text[at : at + 4] for at in range(0, len(text), 4))}
-        return {"kid": _encoded(hashlib.sha256(_compact(self._jwk()).encode()).digest())}
+        if form == "thumbprint":
+            return {"kid": _encoded(hashlib.sha256(_compact(self._jwk()).encode()).digest())}
+        public = self.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        text = base64.b32encode(hashlib.sha256(public).digest()[:30]).decode()
+        fingerprint = ":".join(text[at : at + 4] for at in range(0, len(text), 4))
+        return {"kid": fingerprint} if form == "libtrust" else {"jwk": self._jwk() | {"kid": fingerprint}}
 
     def _jwk(self) -> dict[str, str]:
         """Return the members that RFC 7638 takes, which are those that define the key."""

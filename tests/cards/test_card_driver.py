@@ -409,6 +409,33 @@ def test_a_file_that_is_damaged_on_the_host_is_not_flashed(
     assert not list(uploads.iterdir())
 
 
+@pytest.mark.parametrize("operation", ["flash", "upload"])
+def test_a_file_that_is_exchanged_after_it_was_looked_at_is_not_flashed(
+    make: Make,
+    machine: Host,
+    monkeypatch: pytest.MonkeyPatch,
+    file_card: FileCard,
+    uploads: Path,
+    operation: str,
+) -> None:
+    """Between our look at the file and the tool's, the host looks once more."""
+    run = type(machine).run
+
+    def exchanging(self: Any, argv: Any, **options: Any) -> Any:
+        result = run(self, argv, **options)
+        if argv[0] == "sha256sum":
+            swapped = uploads / "swapped"
+            swapped.write_bytes(build(RECIPES["root-key-A"]))
+            swapped.replace(argv[1])
+        return result
+
+    monkeypatch.setattr(type(machine), "run", exchanging)
+    with pytest.raises(RefusedError, match="changed just before it was to be flashed"):
+        getattr(make(), operation)(IMAGE, "A/csk0", LANDS)
+    assert file_card.file("sec/security/flash_count").read_text() == "12\n"
+    assert not list(uploads.iterdir())
+
+
 def test_a_reset_in_the_middle_of_an_update_is_refused(make: Make, kept: Any, file_card: FileCard) -> None:
     file_card.write("sec/firmware/secure-update0/status", "transferring\n")
     with pytest.raises(RefusedError, match="status transferring"):

@@ -21,7 +21,7 @@ from harness.hosts.commands import READ_ONLY
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import AUTHORITIES, Authority, Permit
 from harness.hosts.protocol import CommandResult
-from harness.images.facts import image_facts
+from harness.images.facts import ImageFacts, image_facts
 from harness.images.recipes import build, load_recipes
 from harness.judgement.records import Completion, Intent, Promise
 
@@ -289,6 +289,56 @@ def test_words_that_pretend_to_be_equal_do_not_run(tmp_path: Path) -> None:
     allowed = Authority("cards").command("signal", "bench", ("test", "-e", "/"), "test")
     LocalHost("bench").run([Pretending("touch"), Pretending(made), Pretending("x")], permit=allowed)
     assert not made.exists()
+
+
+def test_words_that_pretend_to_be_sealed_are_none(tmp_path: Path) -> None:
+    """A seal is made of how the words look; only plain words look like what they are."""
+
+    class Pretending(str):
+        __slots__ = ("looks",)
+
+        def __repr__(self) -> str:
+            return self.looks
+
+    class Words(tuple[str, ...]):
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            return repr(tuple(map(str, true.argv)))
+
+    made = tmp_path / "made"
+    true = Authority("cards").command("signal", "bench", ("test", "-e", "/"), "test")
+    evil = []
+    for word, looks in zip(("touch", str(made), str(made)), true.argv, strict=True):
+        evil.append(Pretending(word))
+        evil[-1].looks = repr(looks)
+    host = Pretending("bench")
+    host.looks = repr("bench")
+    fields = {"act": true.act, "host": true.host, "reason": true.reason, "argv": true.argv, "seal": true.seal}
+    for change in ({"argv": tuple(evil)}, {"argv": Words(("touch", str(made)))}, {"host": host}):
+        with pytest.raises(RefusedError, match="cannot be made by hand"):
+            Permit(**(fields | change))  # type: ignore[arg-type]
+    assert not made.exists()
+
+
+def test_what_is_stated_of_an_image_does_not_make_it_harmless(tmp_path: Path) -> None:
+    """A card that cannot be told from another is not given what cannot be undone, whoever vouches for it."""
+
+    class Vouching(ImageFacts):
+        __slots__ = ()
+
+        @property
+        def irreversible(self) -> frozenset[Any]:
+            return frozenset()
+
+    true = image_facts(IMAGES["root-key-A"], "root-key-A")
+    vouching = Vouching(**{field.name: getattr(true, field.name) for field in dataclasses.fields(ImageFacts)})
+    host, history = Recording(), Records()
+    driver = CardDriver(host, Entry(("root-key",)), history, real=False)
+    for act in (driver.flash, driver.upload):
+        with pytest.raises(RefusedError, match="identity"):
+            act(IMAGES["root-key-A"], "root-key-A", Promise("lands"), facts=vouching)
+    assert not host.ran and not host.put_there
 
 
 @given(st.text(max_size=12) | st.sampled_from(["hosts", "emulator", "plugin", "scenarios"]))

@@ -70,6 +70,28 @@ def test_put_writes_what_the_permit_names_and_nothing_else(machine: LocalHost, t
     assert Path(target).read_bytes() == b"image"
 
 
+def test_a_file_that_changes_while_it_is_put_does_not_arrive(
+    machine: LocalHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = tmp_path / "source.bin", tmp_path / "image.bin"
+    source.write_bytes(b"image")
+    allowed = CARDS.write("upload", "bench", str(target), hashlib.sha256(b"image").hexdigest(), "test")
+
+    def exchanging(self: Permit, *words: str) -> None:
+        source.write_bytes(b"other")  # its hash was taken; now it is read
+
+    monkeypatch.setattr(Permit, "check_write", exchanging)
+    with pytest.raises(RefusedError, match="changed while it was read; it was removed"):
+        machine.put(source, str(target), permit=allowed)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("path", ["/dev/watchdog", "/proc/self/root/dev/watchdog", "/sys/../dev/watchdog"])
+def test_reading_opens_no_device_here_either(machine: LocalHost, path: str) -> None:
+    with pytest.raises(RefusedError, match="may be a device"):
+        machine.read(path)
+
+
 def test_a_full_disk_is_named(machine: LocalHost) -> None:
     data = b"x" * 100_000
     full = CARDS.write("upload", "bench", "/dev/full", hashlib.sha256(data).hexdigest(), "test")

@@ -187,6 +187,39 @@ def test_a_full_disk_is_told_from_other_failures(
         assert ("the disk is full: 16384 bytes are free" in failure.value.message) is named
 
 
+def test_a_session_that_rests_is_used_again(
+    peer: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+    begin = paramiko.SFTPClient.__init__
+    monkeypatch.setattr(
+        paramiko.SFTPClient, "__init__", lambda self, sock: (opened.append(self), begin(self, sock))[1]
+    )
+    for number in range(3):
+        put(peer, tmp_path / f"{number}.bin", bytes([number]))
+    assert len(opened) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(paramiko.SFTPFile, "write", _full)
+        with pytest.raises(InfrastructureError):
+            put(peer, tmp_path / "full.bin", b"x")
+    put(peer, tmp_path / "last.bin", b"last")  # not over the one that failed
+    assert len(opened) == 2
+
+
+def test_threads_put_at_the_same_time(peer: SshHost, tmp_path: Path) -> None:
+    content = {tmp_path / f"{number}.bin": bytes([number]) * 200_000 for number in range(6)}
+    threads = [threading.Thread(target=put, args=(peer, path, data)) for path, data in content.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {path: path.read_bytes() for path in content} == content
+
+
+def put(host: SshHost, path: Path, data: bytes) -> None:
+    host.put(data, str(path), permit=upload(path, data))
+
+
 def _full(self: paramiko.SFTPFile, data: bytes) -> None:
     raise OSError("Failure")
 
@@ -327,6 +360,16 @@ def test_reading_goes_on_over_a_new_connection(access: Access, openssh: OpenSsh,
         assert host.read(str(tmp_path / "file")) == b"content"
         relay.cut()
         assert host.read(str(tmp_path / "file")) == b"content"
+        assert relay.connections == 2
+
+
+def test_an_image_goes_over_a_new_connection_too(access: Access, openssh: OpenSsh, tmp_path: Path) -> None:
+    with relayed(access, openssh, tmp_path) as (relay, host):
+        put(host, tmp_path / "first.bin", b"first")
+        relay.cut()
+        assert host.read(str(tmp_path / "first.bin")) == b"first"
+        put(host, tmp_path / "second.bin", b"second")
+        assert (tmp_path / "second.bin").read_bytes() == b"second"
         assert relay.connections == 2
 
 

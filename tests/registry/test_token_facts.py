@@ -35,7 +35,13 @@ def said(lab: RegistryLab, mark: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("key_form", "audience_as_list", "status"),
-    [("libtrust", False, 202), ("thumbprint", False, 401), ("x5c", False, 202), ("x5c", True, 401)],
+    [
+        ("libtrust", False, 202),
+        ("thumbprint", False, 401),
+        ("x5c", False, 202),
+        ("x5c", True, 401),
+        ("jwk", False, 202),
+    ],
 )
 def test_how_a_token_names_its_key_and_audience(
     lab: RegistryLab, key_form: KeyForm, audience_as_list: bool, status: int
@@ -47,7 +53,7 @@ def test_how_a_token_names_its_key_and_audience(
 @pytest.mark.parametrize("algorithm", ["ES256", "ES384", "RS256"])
 def test_every_algorithm_is_taken(tmp_path: Path, program: Path, algorithm: Algorithm) -> None:
     with RegistryLab(tmp_path, program=program, tls=False, algorithm=algorithm) as lab:
-        for key_form in ("x5c", "libtrust"):
+        for key_form in ("x5c", "libtrust", "jwk"):
             lab.tokens.behave(key_form=key_form)
             status, _, _ = RawRegistry(lab.endpoint.url, None, lab.tokens.mint(ACCOUNT, [SCOPE])).ask(
                 "POST", "/v2/a/b/blobs/uploads/", b""
@@ -107,10 +113,12 @@ def test_a_token_without_the_scope_is_refused_with_401(lab: RegistryLab) -> None
 def test_no_token_is_told_where_to_get_one(lab: RegistryLab) -> None:
     status, challenge = begin(lab, "")
     assert status == 401
-    assert challenge == (
+    # The registry keeps the actions in a map: their order is any.
+    assert challenge in [
         f'Bearer realm="{lab.tokens.realm}",service="{lab.tokens.behaviour.service}",'
-        'scope="repository:a/b:pull,push"'
-    )
+        f'scope="repository:a/b:{actions}"'
+        for actions in ("pull,push", "push,pull")
+    ]
 
 
 # -- rotation: the mechanism of the second field report ----------------------------------------------------
@@ -140,6 +148,18 @@ def test_after_a_rotation_old_tokens_are_refused_at_every_step(lab: RegistryLab,
     )
     fresh = RawRegistry(lab.endpoint.url, lab.authority.file, lab.tokens.mint(ACCOUNT, [SCOPE]))
     fresh.push("a/b", "v1", IMAGE)
+
+
+def test_after_a_rotation_starlingx_s_form_is_refused_with_a_reason_of_its_own(lab: RegistryLab) -> None:
+    lab.tokens.behave(key_form="jwk")
+    token = lab.tokens.mint(ACCOUNT, [SCOPE])
+    lab.rotate()
+    mark = lab.registry.log_mark()
+    assert begin(lab, token)[0] == 401
+    assert [entry.message for entry in lab.registry.logs(mark)][:2] == [
+        "untrusted JWK with no certificate chain",
+        "error authorizing context: invalid token",
+    ]
 
 
 def test_a_restart_alone_invalidates_no_token(lab: RegistryLab, pusher: RawRegistry) -> None:

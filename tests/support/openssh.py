@@ -65,7 +65,9 @@ def _unpacked() -> Path:
 class OpenSsh:
     """A running server on loopback for the current user, with a host key and a login key of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, path: str = "") -> None:
+        """``path``: where the sessions of those who log in find programs; by default as sshd has it."""
+        self._path = path
         self.user = getpass.getuser()
         self.port = 0
         self.host_key = _new_key(folder / "host_key")
@@ -121,6 +123,7 @@ class OpenSsh:
             f"AuthorizedKeysFile {self._folder}/authorized_keys\nPidFile none\nUsePAM no\n"
             "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
             "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+            + (f"SetEnv PATH={self._path}\n" if self._path else "")
         )
         # -r: newer servers would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(
