@@ -278,6 +278,9 @@ def _without_result(scenarios: Iterable[ScenarioJudgement], paint: _Paint) -> li
         reason = reasons.pop() if len(reasons) == 1 else generic
         colour = "dim" if word == RunState.NOT_APPLICABLE.value else "yellow"
         lines.append(f"{paint(word, 'bold', colour)} ({len(members)}) {reason or 'no reason given'}")
+        hints = {_hint(scenario.state_reason) for scenario in members}
+        if len(hints) == 1 and (hint := hints.pop()):
+            lines += _wrapped("hint", hint, indent=4)
         shown = 2 if word == RunState.NOT_APPLICABLE.value else 4
         lines.append(paint(textwrap.indent(_names(members, shown), "    "), "dim"))
     return lines
@@ -330,6 +333,11 @@ def _wrapped(label: str, text: str, indent: int = _INDENT) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _hint(text: str) -> str:
+    """Return what an error says that can be done about it (see :class:`harness.errors.HarnessError`)."""
+    return text.partition("\n  hint: ")[2].partition("\n")[0]
 
 
 def _first_line(text: str) -> str:

@@ -211,6 +211,13 @@ def test_bug_and_own_assertion_keep_their_traceback(run: Ended, name: str, kind:
     assert "the author's own words" in run.junit["test_own_assertion[one/card0]"]["failure"]
 
 
+def test_summary_says_what_can_be_done_about_a_state(run: Ended) -> None:
+    shown = run.stdout.splitlines()
+    at = shown.index("INFRA (2) The cable is cut.")
+    assert shown[at + 1] == "    hint:    Look behind the rack."
+    assert lines_with(run.stdout, "hint:    Give two the capability 'power' in the inventory.")
+
+
 def test_states_have_words_and_counts_of_their_own(run: Ended) -> None:
     assert lines_with(run.stdout, "NOT_APPLICABLE (1) two/card0 is not permitted root-key")
     closing = run.stdout.splitlines()[-1]
