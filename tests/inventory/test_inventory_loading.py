@@ -467,3 +467,31 @@ def test_default_inventory_is_the_lab_of_the_field_reports() -> None:
     }
     without_permits = [f"{host.name}/{card.name}" for host, card in lab.cards() if not card.irreversible]
     assert without_permits == ["bench1/card1"]
+
+
+REPLAYED = """\
+version: 1
+default_lab: bench
+labs:
+  bench:
+    hosts:
+      node:
+        emulated: {recording: cards/node.json}
+        cards: {card0: {address: 0000:b2:00.0}}
+"""
+
+
+def test_a_host_may_be_replayed_from_a_recording_beside_the_inventory(write, tmp_path: Path) -> None:
+    host, card = load_inventory(write(REPLAYED)).lab().card("node/card0")
+    assert host.emulated is not None
+    assert host.emulated.recording == tmp_path / "cards/node.json"
+    assert not host.real
+    assert not host.can_power  # what that does to the cards was not recorded
+    assert card.identity is None  # it may not have been readable
+
+
+def test_a_replayed_card_is_as_it_was_recorded(write) -> None:
+    text = REPLAYED.replace("0000:b2:00.0}", "0000:b2:00.0, emulated: {flash_count: 3}}")
+    assert "hosts.node.cards.card0.emulated: the card 'card0' is as its host's recording has it" in rejected(
+        write(text)
+    )
