@@ -73,6 +73,17 @@ def test_power_is_a_capability_that_an_entry_may_lack(write) -> None:
     assert [host.can_power for host in lab.hosts.values()] == [False, False]
 
 
+def test_an_emulated_host_has_a_driver_generation_and_a_tool_era(write) -> None:
+    """What is current is the default: the in-tree driver, the tools on the host."""
+    twin = load_inventory(write(GOOD)).lab().host("twin").emulated
+    assert twin is not None
+    assert (twin.generation, twin.era) == ("D", "host")
+    text = GOOD.replace("emulated:\n", "emulated: {generation: A, era: docker}\n")
+    twin = load_inventory(write(text)).lab().host("twin").emulated
+    assert twin is not None
+    assert (twin.generation, twin.era) == ("A", "docker")
+
+
 def test_nothing_changes_once_loaded(write) -> None:
     inventory = load_inventory(write(GOOD))
     with pytest.raises(ValueError, match="frozen"):
@@ -98,6 +109,20 @@ def test_nothing_changes_once_loaded(write) -> None:
         ("        ssh:", "        local: true\n        ssh:", 11, "hosts.rack7", "it has ssh and local"),
         ("        ssh:", "        emulated:\n        ssh:", 11, "hosts.rack7", "it has emulated and ssh"),
         ("      rack7:\n", "      rack7:\n        system: sc\n", 12, "rack7.system", "no controller 'sc'"),
+        (
+            "        emulated:\n",
+            "        emulated: {era: dockr}\n",
+            7,
+            "twin.emulated.era",
+            "did you mean 'docker'? allowed: host, docker, containerd",
+        ),
+        (
+            "        emulated:\n",
+            "        emulated: {generation: E}\n",
+            7,
+            "twin.emulated.generation",
+            "'E' is not allowed; allowed: A, B, C, D",
+        ),
         ("default_lab: bench", "default_lab: bnch", 2, "default_lab", "Did you mean 'bench'?"),
         ("version: 1", "version: 3", 1, "version", "allowed: 1"),
         ("version: 1", "version: '1'", 1, "version", "'1' is not allowed; write 1, as a plain number"),
