@@ -23,6 +23,7 @@ import pytest
 
 from harness.cli import SUB_COMMANDS, load_command
 from harness.inventory.load import load_inventory
+from harness.lab.background import background_labs
 
 PROJECT = Path(__file__).parents[1]
 DOCUMENTS = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
@@ -88,15 +89,17 @@ def steps(block: Block) -> list[Step]:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Path:
-    """A copy of what commands read, so that they can leave behind what they like."""
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    """A copy of what commands read, so that they can leave behind what they like; but no lab that runs."""
     project = tmp_path / "project"
     project.mkdir()
     for name in ("inventory.yaml", "pyproject.toml", "Makefile"):
         shutil.copy(PROJECT / name, project / name)
     for name in ("fixtures", "testplans"):
         shutil.copytree(PROJECT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return project
+    yield project
+    for lab in background_labs(load_inventory(project / "inventory.yaml")):
+        lab.down()
 
 
 def run(command: str, directory: Path) -> "subprocess.CompletedProcess[str]":

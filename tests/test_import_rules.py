@@ -269,6 +269,8 @@ def test_what_every_start_imports_is_light(module: str) -> None:
         "rich",
         "ruamel.yaml",
         "sqlalchemy",
+        "starlette",
+        "uvicorn",
         "harness.emulator",
     ]
     # pytest itself may load some of them (rich, with its own plugins), so only the difference counts.

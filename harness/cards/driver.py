@@ -14,7 +14,7 @@ from harness.cards.eras import FLASHER, RESETTER
 from harness.cards.gate import FIRMWARE_FOLDER, Gate, ResetKind
 from harness.cards.interlock import CardEntry
 from harness.cards.kernel_log import auth_report, new_lines
-from harness.cards.looking import Look, look, remove_and_look, wait_until_idle
+from harness.cards.looking import CardReader, Look, wait_until_idle
 from harness.cards.parsers import parse_fpgainfo
 from harness.cards.recording import History, Recorder, evidence_of
 from harness.cards.results import FlashResult, ResetResult
@@ -26,7 +26,7 @@ from harness.cards.tool_output import (
     without_pid,
 )
 from harness.cards.tool_runner import ToolRunner
-from harness.cards.truth import UPDATE_FIELDS, CardTruth, read_truth
+from harness.cards.truth import UPDATE_FIELDS, CardTruth
 from harness.errors import (
     ConfigurationError,
     DeadlineError,
@@ -85,6 +85,7 @@ class CardDriver:
         self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks)
         self._record = Recorder(history)
         self._sysfs = sysfs
+        self._reader = CardReader(host, sysfs)
         #: The boot during which an update began whose end nothing shows (generation A).
         self._unseen: str | None = None
         self._settle = settle
@@ -127,9 +128,7 @@ class CardDriver:
 
         :raises InfrastructureError: the host cannot be asked.
         """
-        truth = read_truth(self.host, self._address, sysfs=self._sysfs, fields=fields, deadline=deadline)
-        self._note_identity(truth)
-        return truth
+        return self._noted(self._reader.truth(self._address, fields, deadline=deadline))
 
     def observe(self, moment: str = "", intent: int | None = None, *, deadline: float = 30.0) -> CardTruth:
         """Read the card and record what was read."""
@@ -357,18 +356,19 @@ class CardDriver:
     def _lock_name(self) -> str:
         return self._identity or self._address
 
-    def _note_identity(self, truth: CardTruth) -> None:
+    def _noted(self, truth: CardTruth) -> CardTruth:
         if self._identity is None and isinstance(truth.identity, str):
             self._identity = truth.identity
+        return truth
 
     def _look(self) -> Look:
-        seen = look(self.host, self._address, self._sysfs)
-        self._note_identity(seen.truth)
+        seen = self._reader.look(self._address)
+        self._noted(seen.truth)
         return seen
 
     def _tidy(self, before: CardTruth) -> Callable[[Permit], Look | None]:
         """Return what removes an image from the host and looks at the card in the same exchange."""
-        return lambda remove: remove_and_look(self.host, remove, before, self._address, self._sysfs)
+        return lambda remove: self._reader.remove_and_look(remove, before, self._address)
 
     def _before(self, intent: int, truth: CardTruth, *, certain: bool = False) -> CardTruth:
         """Record the card as it was read before an operation; make sure that it is this card.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from harness.cards.kernel_log import devices_of
-from harness.cards.truth import CardTruth, Probe
+from harness.cards.truth import CardTruth, Probe, read_truth
 from harness.errors import DeadlineError, HarnessError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
@@ -30,31 +30,74 @@ class Look:
         return frozenset().union(*map(devices_of, sources))
 
 
-def look(host: Host, address: str, sysfs: str) -> Look:
-    """Look at the card at ``address``. :raises InfrastructureError: the host cannot be asked."""
-    probe = Probe(address, sysfs)
-    read, log = host.run_all([Asked(probe.argv), _DMESG])
-    return Look(probe.truth(host.name, read), _log(log))
+class CardReader:
+    """Reads a card of ``host``; once it knows the driver generation it does not look for others' files."""
 
+    def __init__(self, host: Host, sysfs: str) -> None:
+        self._host = host
+        self._sysfs = sysfs
+        self._generation: str | None = None
 
-def remove_and_look(host: Host, remove: Permit, before: CardTruth, address: str, sysfs: str) -> Look | None:
-    """Carry out ``remove`` and, if the card's update is over, look at the card; never fails.
+    def truth(
+        self, address: str, fields: Collection[str] | None = None, *, deadline: float = 30.0
+    ) -> CardTruth:
+        """Return what is true of the card at ``address``.
 
-    Return None where the card was not looked at: an update still runs and reading would disturb it, its
-    driver does not show whether one does, or the host cannot be asked.
+        :raises InfrastructureError: the host cannot be asked.
+        """
+        if fields is not None:
+            return read_truth(self._host, address, sysfs=self._sysfs, fields=fields, deadline=deadline)
+        host = self._host
+        return self._surely(
+            lambda probe: probe.truth(host.name, host.run(probe.argv, deadline=deadline)), address
+        )
 
-    :param before: the card before the update, which tells where its status is shown.
-    """
-    asked = [Asked(remove.argv, remove)]
-    probe = Probe(address, sysfs)
-    if isinstance(before.update_status, str):
-        idle = ["grep", "-x", "idle", before.sources["update_status"]]
-        asked += [Asked(idle, guard=True), Asked(probe.argv), _DMESG]
-    try:
-        results = host.run_all(asked)
-        return Look(probe.truth(host.name, results[2]), _log(results[3])) if len(results) == 4 else None
-    except HarnessError:
-        return None  # whoever needs to know asks again, and is told why
+    def look(self, address: str) -> Look:
+        """Look at the card at ``address``. :raises InfrastructureError: the host cannot be asked."""
+        log: str | Unknown = ""
+
+        def ask(probe: Probe) -> CardTruth:
+            nonlocal log
+            read, logged = self._host.run_all([Asked(probe.argv), _DMESG])
+            log = _log(logged)
+            return probe.truth(self._host.name, read)
+
+        return Look(self._surely(ask, address), log)
+
+    def remove_and_look(self, remove: Permit, before: CardTruth, address: str) -> Look | None:
+        """Carry out ``remove`` and, if the card's update is over, look at the card; never fails.
+
+        Return None where the card was not looked at: an update still runs and reading would disturb it,
+        its driver does not show whether one does or is another one by now, or the host cannot be asked.
+
+        :param before: the card before the update, which tells where its status is shown.
+        """
+        asked = [Asked(remove.argv, remove)]
+        probe = Probe(address, self._sysfs, generation=self._generation)
+        if isinstance(before.update_status, str):
+            idle = ["grep", "-x", "idle", before.sources["update_status"]]
+            asked += [Asked(idle, guard=True), Asked(probe.argv), _DMESG]
+        try:
+            results = self._host.run_all(asked)
+            if len(results) < 4:
+                return None
+            truth = probe.truth(self._host.name, results[2])
+        except HarnessError:
+            return None  # whoever needs to know asks again, and is told why
+        return Look(truth, _log(results[3])) if self._was_right(truth) else None
+
+    def _surely(self, ask: Callable[[Probe], CardTruth], address: str) -> CardTruth:
+        """Ask for the files of the known generation; for all where that is not the card's."""
+        truth = ask(Probe(address, self._sysfs, generation=self._generation))
+        return truth if self._was_right(truth) else ask(Probe(address, self._sysfs))
+
+    def _was_right(self, truth: CardTruth) -> bool:
+        """Keep the generation that was found; return whether nothing was missed for taking it for another."""
+        expected, found = self._generation, truth.generation
+        if not truth.on_bus:
+            return True
+        self._generation = found if isinstance(found, str) else None
+        return expected is None or found == expected
 
 
 def wait_until_idle(read: Callable[[], CardTruth], card: str, deadline: float) -> None:

@@ -124,10 +124,10 @@ class ToolOutput:
         if pid := _PID.fullmatch(line):
             self.pid = self.pid or int(pid[1])
             return None
-        if bar := _BAR.match(line):
+        text = _message(line)  # at log level debug the bar is a message, too
+        if bar := _BAR.match(text):
             # Some versions count beyond 100 % (opae-sdk #3078).
             return Progress(self.phase, min(100, int(bar["percent"])), line) if self.phase else None
-        text = _message(line)
         for words, phase in self._phases:
             if text.startswith(words):
                 self.phase = phase

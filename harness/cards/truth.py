@@ -140,9 +140,20 @@ class _Reading:
 
 
 class Probe:
-    """The one command that reads a card, and what its text means."""
+    """The one command that reads a card, and what its text means.
 
-    def __init__(self, address: str, sysfs: str = "/sys", fields: Collection[str] | None = None) -> None:
+    :param fields: read only these; everything by default.
+    :param generation: what the card's driver was found to be before. Then the files of others are not looked
+        for, except by which they are told: where the truth has another generation, or none, this was wrong.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        sysfs: str = "/sys",
+        fields: Collection[str] | None = None,
+        generation: str | None = None,
+    ) -> None:
         self._address = address
         self._device = f"{sysfs}/bus/pci/devices/{address}"
         self._uevent = f"{self._device}/uevent"
@@ -151,6 +162,14 @@ class Probe:
         needed = needed.union(*(attribute.witnesses for attribute in ATTRIBUTES if attribute.field in needed))
         marks = tuple(MARKS.values()) if "generation" in needed else ()
         self._attributes = [a for a in ATTRIBUTES if a.field in needed or a in marks]
+        self._read = [
+            a for a in self._attributes if generation is None or generation in a.generations or a in marks
+        ]
+        #: Field -> where generations show it.
+        self._places: dict[str, list[Attribute]] = {}
+        for attribute in self._attributes:
+            self._places.setdefault(attribute.field, []).append(attribute)
+        self._unread = {a: self._not_exposed(a) for a in self._attributes if a not in self._read}
 
     @property
     def argv(self) -> list[str]:
@@ -158,10 +177,10 @@ class Probe:
 
         It comes last: a device always has one, so that its lines show that none before them is missing.
         """
-        return ["grep", "-H", "", *(self._path(a.pattern) for a in self._attributes), self._uevent]
+        return ["grep", "-H", "", *(self._path(a.pattern) for a in self._read), self._uevent]
 
     def _path(self, pattern: str) -> str:
-        return posixpath.join(self._device, pattern)
+        return pattern if pattern.startswith("/") else f"{self._device}/{pattern}"
 
     def truth(self, host: str, result: CommandResult) -> CardTruth:
         """Return what the command's result says. :raises InfrastructureError: ``host`` has no such `grep`."""
@@ -187,12 +206,9 @@ class Probe:
             found |= {"address": gone, "driver": gone}
         else:
             found |= {"address": self._address, "driver": _driver(uevent)}
-        readings = {attribute: self._reading(attribute, answer) for attribute in self._attributes}
+        readings = self._unread | {a: self._reading(a, answer) for a in self._read}
         generation = _generation(readings)
-        chosen = {
-            attribute.field: self._chosen(attribute.field, readings, generation.value)
-            for attribute in self._attributes
-        }
+        chosen = {name: self._chosen(name, readings, generation.value) for name in self._places}
         for name, reading in (chosen | {"generation": generation}).items():
             found[name], sources[name] = reading.value, reading.source
         if gone is not None:
@@ -220,7 +236,7 @@ class Probe:
 
     def _chosen(self, name: str, readings: Mapping[Attribute, _Reading], generation: Value[str]) -> _Reading:
         """Return what was read of a field at the one place, of all generations', where it is shown."""
-        places = [attribute for attribute in readings if attribute.field == name]
+        places = self._places[name]
         shown = _heard([readings[attribute] for attribute in places])
         if len(shown) == 1:
             return shown[0]
@@ -233,6 +249,9 @@ class Probe:
             NOT_EXPOSED, " or ".join(self._path(attribute.pattern) for attribute in own or places)
         )
 
+    def _not_exposed(self, attribute: Attribute) -> _Reading:
+        return _Reading(NOT_EXPOSED, self._path(attribute.pattern), exposed=False)
+
     def _reading(self, attribute: Attribute, answer: _Answer) -> _Reading:
         """Return what the files that ``attribute`` names say."""
         pattern = self._path(attribute.pattern)
@@ -240,7 +259,7 @@ class Probe:
         if failed:
             path, reason = next(iter(failed.items()))
             if path == attribute.pattern and "No such file" in reason:
-                return _Reading(NOT_EXPOSED, pattern, exposed=False)
+                return self._not_exposed(attribute)
             return _Reading(Unknown(reason), self._path(path))
         files = answer.rows(attribute.pattern)
         if len(files) > 1:
@@ -274,6 +293,7 @@ class _Answer:
         self._printed = [line.removeprefix(below) for line in lines if line.startswith((below, "/proc/"))]
         #: Path or pattern -> why it could not be read.
         self.complaints = {path.removeprefix(below): reason for path, reason in complaints}
+        self._failed = {path: reason for path, reason in self.complaints.items() if "*" not in path}
 
     @property
     def complete(self) -> bool:
@@ -282,11 +302,13 @@ class _Answer:
 
     def failures(self, pattern: str) -> dict[str, str]:
         """Return which paths that ``pattern`` matches (or it itself) could not be read, and why."""
+        if pattern in self.complaints:  # the shell found nothing that it matches
+            return {pattern: self.complaints[pattern]}
         name = posixpath.basename(pattern)
         return {
             path: why
-            for path, why in self.complaints.items()
-            if path == pattern or (path.endswith(name) and _paths(pattern).fullmatch(path))
+            for path, why in self._failed.items()
+            if path.endswith(name) and _paths(pattern).fullmatch(path)
         }
 
     def rows(self, pattern: str) -> dict[str, list[str]]:

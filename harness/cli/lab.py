@@ -62,6 +62,7 @@ def up(
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_lab
 
+    _check_outside()
     called = lab if name is None else name
     if recording is not None:
         _replay(recording, called, inventory, output)
@@ -95,6 +96,7 @@ def down(
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_labs, known_lab
 
+    _check_outside()
     loaded = load_inventory(inventory)
     for chosen in background_labs(loaded) if everything else [known_lab(loaded, lab)]:
         ran = chosen.down(forget=forget)
@@ -153,6 +155,7 @@ def mount(
     from harness.inventory.load import load_inventory
     from harness.lab.mount import run_mounted
 
+    _check_outside()
     loaded = load_inventory(inventory)
     entry = loaded.lab(lab)
     name = _emulated_host(entry, host)
@@ -160,6 +163,17 @@ def mount(
     with running_lab(loaded, entry, scale) as running:
         code = run_mounted(running.doors, name, command, face=face, private_network=network == "private")
     raise typer.Exit(code)
+
+
+def _check_outside() -> None:
+    """:raises ConfigurationError: we run in a mounted host, where processes have other numbers."""
+    from harness.errors import ConfigurationError
+
+    if host := os.environ.get("HIL_MOUNTED_HOST"):
+        raise ConfigurationError(
+            f"This runs in the mounted host {host}; labs are started and stopped outside of it.",
+            hint="Leave its shell first, or use another terminal.",
+        )
 
 
 def _emulated_host(entry: Lab, name: str | None) -> str:

@@ -6,7 +6,6 @@ command is checked as if it ran alone.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 
@@ -36,13 +35,16 @@ class Batch:
 
     def results(self, out: str, err: str, seconds: float) -> list[CommandResult]:
         """Return the result of each command that came to its end, in order, from what all printed."""
-        pieces = re.split(rf"{self._mark}:(\d+)\n", out)
+        said, *rest = out.split(f"{self._mark}:")
         errors = err.split(f"{self._mark}\n")
-        ended = zip(self._commands, pieces[::2], pieces[1::2], errors, strict=False)
-        return [
-            CommandResult(tuple(asked.argv), int(code), said, complained, seconds)
-            for asked, said, code, complained in ended
-        ]
+        results = []
+        for asked, following, complained in zip(self._commands, rest, errors, strict=False):
+            code, end, following = following.partition("\n")
+            if not end or not code.isdecimal():
+                break
+            results.append(CommandResult(tuple(asked.argv), int(code), said, complained, seconds))
+            said = following
+        return results
 
     def complete(self, results: Sequence[CommandResult]) -> bool:
         """Return whether all commands came to their end that were to be run."""

@@ -17,7 +17,16 @@ from harness.errors import HarnessBug, InfrastructureError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.recordings.capture import UPTIME
-from harness.recordings.model import FOLDER_WORD, IMAGE_WORD, NAME_WORD, Act, Entry, Piece, Sample
+from harness.recordings.model import (
+    FOLDER_WORD,
+    IMAGE_WORD,
+    NAME_WORD,
+    RESOLUTION,
+    Act,
+    Entry,
+    Piece,
+    Sample,
+)
 from harness.recordings.reading import read_files
 
 #: Seconds of the host's own clock between two looks at a running update; `fpgasupdate` looks as often.
@@ -233,13 +242,13 @@ class Watch:
         return round(self._moments[-1][1] - began, 3)
 
     def _merged(self) -> list[Sample]:
-        """Return the samples, one for each time that nothing changed."""
+        """Return the looks, as one where nothing changed in the time that a look counts for."""
         began = self._moments[0][1]
         found: list[Sample] = []
         for uptime, values in self._samples:
             at = round(uptime - began, 3)
-            begun = found.pop().at if found and found[-1].values == values else at
-            found.append(Sample(begun, at, values))
+            same = bool(found) and found[-1].values == values and at - found[-1].until <= RESOLUTION
+            found.append(Sample(found.pop().at if same else at, at, values))
         return found
 
     def _back(self, identity: str | None) -> float:

@@ -49,7 +49,7 @@ class RegistrySettings:
 
 
 def configuration_text(
-    settings: RegistrySettings, *, port: int, debug_port: int, storage: Path, secret: str, read_only: bool
+    settings: RegistrySettings, *, port: int, storage: Path, secret: str, read_only: bool
 ) -> str:
     """Return the registry's configuration; JSON, which is YAML.
 
@@ -61,7 +61,8 @@ def configuration_text(
         "secret": secret,
         "relativeurls": settings.relative_urls,
         "debug": {
-            "addr": socket_address(settings.address, debug_port),
+            # Any that is free: one that was chosen beforehand could be taken by the time it is used.
+            "addr": socket_address(settings.address, 0),
             "prometheus": {"enabled": True, "path": "/metrics"},
         },
     }

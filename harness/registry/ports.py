@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,7 +42,13 @@ def prove_free(address: str, port: int) -> None:
 
 def listens(pid: int, port: int) -> bool:
     """Return whether the process ``pid`` itself listens on the TCP port ``port``."""
-    return bool(_sockets_on(port) & _sockets_of(pid))
+    return port in listening_ports(pid)
+
+
+def listening_ports(pid: int) -> set[int]:
+    """Return the TCP ports on which the process ``pid`` itself listens."""
+    own = _sockets_of(pid)
+    return {port for inode, port in _listening() if inode in own}
 
 
 def _socket(address: str) -> socket.socket:
@@ -49,7 +56,7 @@ def _socket(address: str) -> socket.socket:
 
 
 def _holders(port: int) -> str:
-    sockets = _sockets_on(port)
+    sockets = {inode for inode, at in _listening() if at == port}
     for folder in Path("/proc").glob("[0-9]*"):
         if sockets & _sockets_of(int(folder.name)):
             with suppress(OSError):
@@ -58,16 +65,14 @@ def _holders(port: int) -> str:
     return ""
 
 
-def _sockets_on(port: int) -> set[str]:
-    """Return the inodes of the sockets that listen on ``port``, at any address."""
-    found = set()
+def _listening() -> Iterator[tuple[str, int]]:
+    """Yield inode and port of every TCP socket that listens, at any address."""
     for table in ("tcp", "tcp6"):
         with suppress(FileNotFoundError):  # a kernel without IPv6
             for row in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
                 fields = row.split()
-                if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-                    found.add(fields[9])
-    return found
+                if fields[3] == _LISTENING:
+                    yield fields[9], int(fields[1].rpartition(":")[2], 16)
 
 
 def _sockets_of(pid: int) -> set[str]:

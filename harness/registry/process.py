@@ -18,7 +18,7 @@ from harness.packages import provide
 from harness.registry.children import spawn
 from harness.registry.configuration import RegistrySettings, configuration_text, socket_address
 from harness.registry.logs import LogEntry
-from harness.registry.ports import free_port, listens, prove_free
+from harness.registry.ports import free_port, listening_ports, listens, prove_free
 from harness.registry.program_log import ProgramLog
 from harness.registry.service import Around, Collection, How, Instance, Restart
 from harness.registry.wire import Endpoint, Wire
@@ -65,7 +65,7 @@ class ProcessRegistry:
         self._folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._secret = secrets.token_hex(32)
-        self._port = self._debug_port = 0
+        self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._instance: Instance | None = None
         self._started = 0
@@ -137,7 +137,7 @@ class ProcessRegistry:
                     # Between the choice of a free port and its use anybody may take it.
                     if not left or "address already in use" not in error.message.lower():
                         raise
-                    self._port = self._debug_port = 0
+                    self._port = 0
             raise HarnessBug("a loop that returns or raises did neither")
 
     def _start(self, deadline: float, read_only: bool) -> Instance:
@@ -161,12 +161,10 @@ class ProcessRegistry:
 
     def _configured(self, read_only: bool) -> Path:
         """Write the configuration and return its file."""
-        self._debug_port = self._debug_port or free_port(self.settings.address)
         path = self._folder / ("readonly_config.yml" if read_only else "config.yml")
         text = configuration_text(
             self.settings,
             port=self.port,
-            debug_port=self._debug_port,
             storage=Path(self.storage),
             secret=self._secret,
             read_only=read_only,
@@ -370,8 +368,13 @@ class ProcessRegistry:
         return found
 
     def metrics(self, *, deadline: float = 10.0) -> str:
-        """Return its counters in Prometheus' text form."""
-        debug = Endpoint(f"http://{socket_address(self.settings.address, self._debug_port)}")
+        """Return its counters in Prometheus' text form. :raises InfrastructureError: it does not run."""
+        if self.instance is None:
+            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+        others = listening_ports(self.instance.pid) - {self.port}
+        if not others:
+            raise InfrastructureError(f"The {self._name} has no port for its counters: {self._log.last()}")
+        debug = Endpoint(f"http://{socket_address(self.settings.address, min(others))}")
         with Wire(debug) as wire, wire.get("/metrics", deadline=deadline) as answer:
             return answer.read(1 << 22).decode(errors="replace")
 

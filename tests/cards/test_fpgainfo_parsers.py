@@ -111,6 +111,11 @@ def test_vendor_1x_without_colon_with_decimal_id_and_sensors() -> None:
     )
 
 
+@pytest.mark.parametrize("text", [FME_2026, BMC_VENDOR_1X, SECURITY])
+def test_behind_a_containers_terminal(text: str) -> None:
+    assert parse_fpgainfo(text.replace("\n", "\r\n")) == parse_fpgainfo(text)
+
+
 def test_the_oldest_form() -> None:
     assert one(FME_2018).fields == {
         "address": "0000:05:00.0",

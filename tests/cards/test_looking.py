@@ -1,14 +1,15 @@
 """What is read around an operation comes in few exchanges, and a card that is busy is left alone."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cards import FileCard, Programs, add_card
+from support.cards import SR_ROOT, FileCard, Programs, add_card
 
 from harness.cards.driver import CardDriver
-from harness.cards.looking import Look, look, remove_and_look
+from harness.cards.looking import CardReader, Look
 from harness.cards.truth import CardTruth, read_truth, read_truths
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import Authority, Permit
@@ -53,7 +54,7 @@ def test_several_cards_are_read_at_once(machine: Host, file_card: FileCard) -> N
 
 
 def test_a_look_has_the_card_and_the_log(machine: Host, file_card: FileCard, programs: Programs) -> None:
-    seen = look(machine, file_card.address, str(file_card.sysfs))
+    seen = CardReader(machine, str(file_card.sysfs)).look(file_card.address)
     assert seen.truth.flash_count == 12
     assert seen.log == (programs.folder / "dmesg.txt").read_text()
     assert "n3000bmc-sec-update.5.auto" in seen.devices
@@ -63,13 +64,13 @@ def test_a_log_that_may_not_be_read_is_unknown(
     machine: Host, file_card: FileCard, programs: Programs
 ) -> None:
     (programs.folder / "dmesg").write_text("#!/bin/sh\necho 'dmesg: Operation not permitted' >&2; exit 1\n")
-    seen = look(machine, file_card.address, str(file_card.sysfs))
+    seen = CardReader(machine, str(file_card.sysfs)).look(file_card.address)
     assert seen.truth.flash_count == 12
     assert seen.log == Unknown("dmesg: Operation not permitted")
 
 
 def tidy(host: Host, card: FileCard, before: CardTruth, image: Path) -> Look | None:
-    return remove_and_look(host, removal(image), before, card.address, str(card.sysfs))
+    return CardReader(host, str(card.sysfs)).remove_and_look(removal(image), before, card.address)
 
 
 def test_an_idle_card_is_looked_at_when_its_image_is_removed(
@@ -108,6 +109,29 @@ def test_a_card_whose_driver_shows_no_update_is_not_read_at_once(
 def test_a_host_that_cannot_be_asked_is_no_error_yet(file_card: FileCard, image: Path) -> None:
     before = read_truth(LocalHost("bench"), file_card.address, sysfs=str(file_card.sysfs))
     assert tidy(LocalHost("elsewhere"), file_card, before, image) is None  # the permit is for another
+
+
+@pytest.mark.parametrize("generation", "ABCD")
+def test_what_is_not_looked_for_again_is_not_exposed(tmp_path: Path, generation: str) -> None:
+    """Once the generation is known, the truth is the same to the letter, sources and all."""
+    card = add_card(tmp_path / "sys", generation=generation)
+    host = LocalHost("bench")
+    reader = CardReader(host, str(card.sysfs))
+    whole = read_truth(host, card.address, sysfs=str(card.sysfs))
+    assert whole.generation == generation
+    for again in (reader.truth(card.address), reader.truth(card.address), reader.look(card.address).truth):
+        assert again == whole
+
+
+def test_another_generation_after_a_boot_is_noticed(tmp_path: Path) -> None:
+    card = add_card(tmp_path / "sys", generation="D")
+    reader = CardReader(LocalHost("bench"), str(card.sysfs))
+    assert reader.truth(card.address).generation == "D"
+    shutil.rmtree(card.sysfs)
+    add_card(card.sysfs, generation="A")
+    truth = reader.truth(card.address)
+    assert truth == read_truth(LocalHost("bench"), card.address, sysfs=str(card.sysfs))
+    assert (truth.generation, truth.sr_root) == ("A", SR_ROOT)
 
 
 class Counted(LocalHost):

@@ -32,6 +32,23 @@ IOCTL_2020 = (
     "[2020-12-07 15:01:31,413] [INFO    ] writing to staging area\n"
     "[2020-12-07 15:02:31,413] [INFO    ] applying update\n"
 )
+#: OPAE 1.x on the block-wise ioctls, behind a container's terminal: lines end with CR and LF.
+BLOCKS = (
+    "[2020-02-03 04:05:06,007] [WARNING ] Update starting. Please do not interrupt.\r\n"
+    "[2020-02-03 04:05:06,008] [INFO    ] updating from file /mnt/images/x.bin with size 65600\r\n"
+    "[2020-02-03 04:05:26,412] [INFO    ] writing to staging area\r\n"
+    "[2020-02-03 04:05:27,413] [DEBUG   ] ( 99%) [███] [65536/65600 bytes][Time:0:00:01.001]\r\n"
+    "(100%) [████████████████████] [65600/65600 bytes][Time:0:00:01.002]            \r\r\n"
+    "[2020-02-03 04:05:28,414] [INFO    ] applying update\r\n"
+    "( 40%) [████████            ][Time:0:00:00.500312]                             \r"
+)
+
+
+def old(level: str, text: str) -> str:
+    return f"[2020-02-03 04:05:29,915] [{level:8}] {text}\r\n"
+
+
+TOTAL = old("INFO", "Total time: 0:00:23.908112")
 
 
 def error(text: str) -> str:
@@ -71,6 +88,54 @@ def error(text: str) -> str:
             Statement("failed", "", "AttributeError: 'NoneType' object has no attribute 'find_one'"),
         ),
         ("", 1, Statement("failed", "", "exit code 1 without a word")),
+        (BLOCKS + old("INFO", "Secure update OK") + TOTAL, 0, Statement("done", "programming")),
+        # Of an ioctl the tool says the system's word for its error, and ends with its number.
+        (
+            BLOCKS + old("ERROR", "Input/output error") + TOTAL,
+            5,
+            Statement("failed", "programming", "Input/output error"),
+        ),
+        (
+            BLOCKS[: BLOCKS.index("[2020-02-03 04:05:26")] + old("ERROR", "Device or resource busy") + TOTAL,
+            16,
+            Statement("failed", "preparing", "Device or resource busy"),
+        ),
+        (
+            BLOCKS + old("ERROR", "Caught SIGTERM") + TOTAL,
+            1,
+            Statement("interrupted", "programming", "Caught SIGTERM"),
+        ),
+        (
+            BEGUN
+            + error("Secure update is delayed due to excessive flash counts.")
+            + "Please wait 30 seconds and try again.\n"
+            + TOTAL,
+            1,
+            Statement("failed", "programming", "flash-wearout"),
+        ),
+        (
+            old("ERROR", "Failed to find secure device for PAC 0000:b2:00.0"),
+            1,
+            Statement("not-sent", "", "Failed to find secure device for PAC 0000:b2:00.0"),
+        ),
+        # The engine could not run the tool at all: the card has seen nothing, and nobody has said so.
+        (
+            "Unable to find image 'r/n3000-opae:v1' locally\n"
+            "docker: Error response from daemon: manifest for r/n3000-opae:v1 not found: manifest unknown.\n"
+            "See 'docker run --help'.\n",
+            125,
+            Statement(
+                "failed",
+                "",
+                "docker: Error response from daemon: manifest for r/n3000-opae:v1 not found: "
+                "manifest unknown.",
+            ),
+        ),
+        (
+            'ctr: image "r/n3000-opae:v1": not found\n',
+            1,
+            Statement("failed", "", 'ctr: image "r/n3000-opae:v1": not found'),
+        ),
     ],
 )
 def test_what_fpgasupdate_states(text: str, code: int, expected: Statement) -> None:
@@ -102,14 +167,30 @@ def test_an_exit_code_other_than_0_is_no_success_whatever_the_text_says() -> Non
             Statement("failed", "", "TypeError: rsu not supported by this (0x8086,0x0b30)"),
         ),
         ("", -1, Statement("interrupted", "", "ended without an exit code")),
+        (
+            "2020-02-03 04:05:06,789 - [[pci_address(0000:b2:00.0), pci_id(0x8086, 0x0b30)]] performing RSU "
+            "operation\r\n2020-02-03 04:05:16,789 - RSU operation complete\r\n",
+            0,
+            Statement("done"),
+        ),
+        (
+            "2020-02-03 04:05:06,789 - RSU operation failed\r\n",
+            74,
+            Statement("failed", "", "RSU operation failed"),
+        ),
+        (
+            'ctr: image "r/n3000-opae:v1": not found\n',
+            1,
+            Statement("failed", "", 'ctr: image "r/n3000-opae:v1": not found'),
+        ),
     ],
 )
 def test_what_rsu_states(text: str, code: int, expected: Statement) -> None:
     assert rsu_statement(text, code) == expected
 
 
-def phases(output: str, cuts: list[int]) -> list[tuple[str, int | None]]:
-    follow = ToolOutput()
+def phases(output: str, cuts: list[int], *, by_blocks: bool = False) -> list[tuple[str, int | None]]:
+    follow = ToolOutput(by_blocks=by_blocks)
     found: list[Progress] = []
     begin = 0
     for cut in sorted({min(cut, len(output)) for cut in cuts} | {len(output)}):
@@ -137,6 +218,20 @@ def test_phases_of_the_older_interface_and_more_than_100_percent() -> None:
         ("programming", None),
         ("programming", 100),
     ]
+
+
+@given(st.lists(st.integers(0, len(BLOCKS)), max_size=8))
+def test_progress_by_blocks_behind_a_terminal(cuts: list[int]) -> None:
+    """The tool that erases by itself says so by nothing but that it begins."""
+    sent = [
+        ("transferring", None),
+        ("transferring", 99),
+        ("transferring", 100),
+        ("programming", None),
+        ("programming", 40),
+    ]
+    assert phases(BLOCKS, cuts, by_blocks=True) == [("preparing", None), *sent]
+    assert phases(BLOCKS, cuts) == sent
 
 
 def test_the_process_id_is_taken_once_and_does_not_become_evidence() -> None:

@@ -73,6 +73,17 @@ def test_power_is_a_capability_that_an_entry_may_lack(write) -> None:
     assert [host.can_power for host in lab.hosts.values()] == [False, False]
 
 
+def test_an_emulated_host_has_a_driver_generation_and_a_tool_era(write) -> None:
+    """What is current is the default: the in-tree driver, the tools on the host."""
+    twin = load_inventory(write(GOOD)).lab().host("twin").emulated
+    assert twin is not None
+    assert (twin.generation, twin.era) == ("D", "host")
+    text = GOOD.replace("emulated:\n", "emulated: {generation: A, era: docker}\n")
+    twin = load_inventory(write(text)).lab().host("twin").emulated
+    assert twin is not None
+    assert (twin.generation, twin.era) == ("A", "docker")
+
+
 def test_nothing_changes_once_loaded(write) -> None:
     inventory = load_inventory(write(GOOD))
     with pytest.raises(ValueError, match="frozen"):
@@ -98,6 +109,20 @@ def test_nothing_changes_once_loaded(write) -> None:
         ("        ssh:", "        local: true\n        ssh:", 11, "hosts.rack7", "it has ssh and local"),
         ("        ssh:", "        emulated:\n        ssh:", 11, "hosts.rack7", "it has emulated and ssh"),
         ("      rack7:\n", "      rack7:\n        system: sc\n", 12, "rack7.system", "no controller 'sc'"),
+        (
+            "        emulated:\n",
+            "        emulated: {era: dockr}\n",
+            7,
+            "twin.emulated.era",
+            "did you mean 'docker'? allowed: host, docker, containerd",
+        ),
+        (
+            "        emulated:\n",
+            "        emulated: {generation: E}\n",
+            7,
+            "twin.emulated.generation",
+            "'E' is not allowed; allowed: A, B, C, D",
+        ),
         ("default_lab: bench", "default_lab: bnch", 2, "default_lab", "Did you mean 'bench'?"),
         ("version: 1", "version: 3", 1, "version", "allowed: 1"),
         ("version: 1", "version: '1'", 1, "version", "'1' is not allowed; write 1, as a plain number"),
@@ -467,3 +492,31 @@ def test_default_inventory_is_the_lab_of_the_field_reports() -> None:
     }
     without_permits = [f"{host.name}/{card.name}" for host, card in lab.cards() if not card.irreversible]
     assert without_permits == ["bench1/card1"]
+
+
+REPLAYED = """\
+version: 1
+default_lab: bench
+labs:
+  bench:
+    hosts:
+      node:
+        emulated: {recording: cards/node.json}
+        cards: {card0: {address: 0000:b2:00.0}}
+"""
+
+
+def test_a_host_may_be_replayed_from_a_recording_beside_the_inventory(write, tmp_path: Path) -> None:
+    host, card = load_inventory(write(REPLAYED)).lab().card("node/card0")
+    assert host.emulated is not None
+    assert host.emulated.recording == tmp_path / "cards/node.json"
+    assert not host.real
+    assert not host.can_power  # what that does to the cards was not recorded
+    assert card.identity is None  # it may not have been readable
+
+
+def test_a_replayed_card_is_as_it_was_recorded(write) -> None:
+    text = REPLAYED.replace("0000:b2:00.0}", "0000:b2:00.0, emulated: {flash_count: 3}}")
+    assert "hosts.node.cards.card0.emulated: the card 'card0' is as its host's recording has it" in rejected(
+        write(text)
+    )

@@ -11,9 +11,10 @@ import pytest
 
 from harness.cards.gate import Gate
 from harness.errors import HarnessBug, InfrastructureError
+from harness.hosts.protocol import CommandResult
 from harness.images.recipes import build
 from harness.judgement.records import Promise
-from harness.recordings.acts import tool_command
+from harness.recordings.acts import Watch, tool_command
 from harness.recordings.model import Entry, Recording, Sample
 
 LANDS = Promise("lands", source="test")
@@ -286,3 +287,43 @@ def test_every_field_of_the_truth_is_in_a_recording(still: Any) -> None:
     assert len(truth.values()) > 20
     unknown = {name for name, value in truth.values().items() if str(value).startswith("unknown")}
     assert unknown == {"retimer_a_version", "retimer_b_version", "hw_errinfo"}  # of other generations
+
+
+class Stepping:
+    """A host whose clock and files are as told, look by look."""
+
+    name = "node1"
+
+    def __init__(self, looks: list[tuple[float, str]]) -> None:
+        self._looks = iter(looks)
+
+    def run(self, argv: Any, **how: Any) -> Any:
+        uptime, status = next(self._looks)
+        text = f"==> /proc/uptime <==\n{uptime:.2f} 1.00\n\n==> /s <==\n{status}\n"
+        return CommandResult(tuple(argv), 0, text, "", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("looks", "seen"),
+    [
+        ([(10, "idle"), (11, "idle"), (15, "idle")], [(0.0, 5.0)]),
+        ([(10, "idle"), (20, "idle")], [(0.0, 0.0), (10.0, 10.0)]),  # it may have gone and come back
+        ([(10, "idle"), (11, "busy"), (12, "busy"), (13, "idle")], [(0.0, 0.0), (1.0, 2.0), (3.0, 3.0)]),
+    ],
+)
+def test_looks_that_saw_the_same_are_one_only_where_they_are_close(
+    looks: list[tuple[float, str]], seen: list[tuple[float, float]]
+) -> None:
+    host: Any = Stepping(looks)
+    watch = Watch(host, {"status": "/s"})
+    for _ in looks:
+        watch._look()
+    assert [(sample.at, sample.until) for sample in watch._merged()] == seen
+
+
+def test_a_host_that_booted_meanwhile_is_told() -> None:
+    host: Any = Stepping([(100, "idle"), (5, "idle")])
+    watch = Watch(host, {"status": "/s"})
+    watch._look()
+    with pytest.raises(InfrastructureError, match="node1 booted while a tool worked"):
+        watch._look()

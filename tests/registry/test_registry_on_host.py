@@ -119,7 +119,6 @@ def make(kind: str, tmp_path: Path, program: Path, programs: Path, server: OpenS
         text = configuration_text(
             RegistrySettings(),
             port=port,
-            debug_port=free_port(),
             storage=state / "store",
             secret="lab",
             read_only=read_only,

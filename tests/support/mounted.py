@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from harness.images.recipes import Recipe, build, load_recipes
@@ -111,7 +112,9 @@ class Session:
         assert self._process.stdin
         assert self._process.stdout
         mark = f"ended-{os.urandom(8).hex()}"
-        self._process.stdin.write(f"( {command}\n) 2>{self._errors.name} </dev/null; echo; echo {mark} $?\n")
+        self._process.stdin.write(
+            f"( {command}\n) 2>{self._errors.name} </dev/null; code=$?; echo; echo {mark} $code\n"
+        )
         self._process.stdin.flush()
         lines = []
         while not (line := self._process.stdout.readline()).startswith(mark):
@@ -134,6 +137,7 @@ class MountedLab:
     project: Path
     background: BackgroundLab
     sessions: dict[str, Session] = field(default_factory=dict)
+    clients: dict[str, paramiko.SSHClient] = field(default_factory=dict)
 
     @property
     def bench(self) -> Bench:
@@ -159,11 +163,61 @@ class MountedLab:
             timeout=60,
         )
 
+    def popen(self, *command: str, host: str = "left", options: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start ``command`` in the mounted ``host``."""
+        return subprocess.Popen(
+            self.argv(*command, host=host, options=options),
+            env=self.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
     def sh(self, command: str, host: str = "left") -> subprocess.CompletedProcess[str]:
         """Run ``command`` by a shell that stays in the mounted ``host``."""
         if host not in self.sessions:
             self.sessions[host] = Session(self.argv("sh", host=host), self.environment())
         return self.sessions[host].run(command)
+
+    def ssh(self, command: str, host: str = "left") -> subprocess.CompletedProcess[str]:
+        """Run ``command`` on the emulated ``host`` by its other face."""
+        _, stdout, stderr = self._client(host).exec_command(command, timeout=60)
+        out, err = stdout.read().decode(), stderr.read().decode()
+        return subprocess.CompletedProcess(command, stdout.channel.recv_exit_status(), out, err)
+
+    def put(self, path: str, data: bytes, host: str = "left") -> None:
+        """Write a file on the emulated ``host`` by its other face."""
+        with self._client(host).open_sftp() as sftp, sftp.open(path, "w") as file:
+            file.write(data)
+
+    def _client(self, host: str) -> paramiko.SSHClient:
+        if host not in self.clients:
+            doors = self.background.doors()
+            client = self.clients[host] = paramiko.SSHClient()
+            client.load_host_keys(str(doors.known_hosts))
+            door = doors.hosts[host]
+            client.connect(
+                door.address,
+                door.port,
+                door.user,
+                key_filename=str(doors.key_file),
+                look_for_keys=False,
+                allow_agent=False,
+            )
+        return self.clients[host]
+
+    def end_session(self, host: str) -> None:
+        """End the shell that stays in ``host``, where there is one."""
+        if host in self.sessions:
+            self.sessions.pop(host).close()
+
+    def close(self) -> None:
+        """End what was started."""
+        for host in list(self.sessions):
+            self.end_session(host)
+        for client in self.clients.values():
+            client.close()
 
 
 @pytest.fixture(scope="session")
@@ -181,9 +235,8 @@ def mounted_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MountedLab
             blocked(tried.stderr.strip())
         assert tried.returncode == 0, tried.stderr
         yield lab
-        for session in lab.sessions.values():
-            session.close()
     finally:
+        lab.close()
         background.down(forget=True)
 
 

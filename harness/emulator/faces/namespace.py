@@ -102,6 +102,9 @@ def _leave(*, private_network: bool) -> None:
                 linux.unshare(flags)
                 return
         linux.unshare(flags | linux.CLONE_NEWUSER)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     except OSError as problem:
         raise _Blocked(
             f"The kernel does not let you make namespaces of your own: {problem.strerror}.",
@@ -109,9 +112,6 @@ def _leave(*, private_network: bool) -> None:
             "sudo sysctl -w kernel.unprivileged_userns_clone=1, on Ubuntu "
             "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; a container needs --privileged.",
         ) from None
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
 # -- mounts -------------------------------------------------------------------------------------
