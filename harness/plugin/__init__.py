@@ -147,20 +147,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _concluded(item: pytest.Item, *, over: bool) -> Generator[None, object, object]:
-    raised: BaseException | None = None
+    if "hil" not in getattr(item, "fixturenames", ()):
+        return (yield)
     result: object = None
+    raised: BaseException | None = None
     try:
         result = yield
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it ends the scenario, and is raised again
         raised = error
-    if (raised is not None or over) and "hil" in getattr(item, "fixturenames", ()):
+    if raised is not None or over:
         from harness.plugin.judging import conclude
 
         told = conclude(item, raised)
         if told is not None and told is not raised:
             raise told from raised
-        if raised is not None:
-            raise raised
+    if raised is not None:
+        raise raised
     return result
 
 
