@@ -43,7 +43,7 @@ OWN_PROGRAMS = (
     *("sh", "bash", "echo", "printf", "test", "[", "kill", "pwd", "true", "false"),
 )
 #: Where the host's own programs put files; nothing there is of the recording.
-_SCRATCH = ("/tmp", "/run/lock", "/root", "/usr/sbin")
+_SCRATCH = ("/tmp", "/run/lock", "/root", "/usr/sbin", "/usr/lib/firmware")
 _UPTIME = "/proc/uptime"
 _NOT_FOUND = 127
 _MOST_NOTES = 1000
