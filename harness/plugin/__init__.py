@@ -159,8 +159,8 @@ def _concluded(item: pytest.Item, *, over: bool) -> Generator[None, object, obje
         told = conclude(item, raised)
         if told is not None and told is not raised:
             raise told from raised
-        if raised is not None:
-            raise raised
+    if raised is not None:
+        raise raised
     return result
 
 
