@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.emulator.card import Card
@@ -174,7 +175,8 @@ class ReplayHost(EmulatedHost):
         files.place("/var/lock", Link("/run/lock"))
         files.place("/dev/null", Device())
         for path in self._programs():
-            files.install(path, Executable(path.rpartition("/")[2], self._run))
+            with suppress(OSError):  # it stands where the recording has no directory: it is found by name
+                files.install(path, Executable(path.rpartition("/")[2], self._run))
         for name in OWN_PROGRAMS:
             files.place(f"/usr/bin/{name}", Executable(name, PROGRAMS[name]))
         self._recorded_files = files

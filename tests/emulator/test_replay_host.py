@@ -136,7 +136,8 @@ def test_the_clock_goes_on_where_it_was_one(text: bytes, shown: str) -> None:
 _PARTS = st.sampled_from(
     ["sys", "tmp", "usr", "bin", "dev", "null", "proc", "uptime", "run", "lock", "a", "sh"]
 )
-_PATHS = st.lists(_PARTS, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+_TOPS = st.sampled_from(["sys", "sys", "proc", "dev", "etc", "tmp", "usr"])
+_PATHS = st.tuples(_TOPS, st.lists(_PARTS, max_size=3)).map(lambda path: "/".join(["", path[0], *path[1]]))
 _ENTRIES = st.one_of(
     st.binary(max_size=8).map(lambda data: Entry("content", data)),
     st.sampled_from(["EBUSY", "EIO"]).map(lambda name: Entry("unreadable", text=name)),
