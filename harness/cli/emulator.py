@@ -16,6 +16,14 @@ app = typer.Typer(
 )
 
 
+_SIMULATE_EPILOG = """Examples:
+
+  hil emulator simulate image.bin
+
+  hil emulator simulate --root $(hil image root-hash root.pem) --cancelled 0,5 image.bin
+"""
+
+
 class Form(str, Enum):
     """How a command prints its result."""
 
@@ -47,7 +55,10 @@ def _emulator() -> None:
     """Ask the emulated card alone."""
 
 
-@app.command()
+@app.command(
+    short_help="Say what the card makes of images.",
+    epilog=_SIMULATE_EPILOG,
+)
 def simulate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Images; - is standard input.")],
     section: Annotated[
@@ -89,7 +100,9 @@ def simulate(
         typer.echo(f"{name:{width}}  {word:8}  {answer.code or '-':4}  {answer.reason}")
 
 
-@app.command()
+@app.command(
+    short_help="List what of an emulated card can be chosen.", epilog="Example:  hil emulator profile -o json"
+)
 def profile(output: FormOption = Form.TABLE) -> None:
     """List the values by which an emulated card's behaviour is chosen where documents leave it open."""
     from harness.emulator.card.profile import CardProfile, profile_docs

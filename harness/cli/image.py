@@ -78,7 +78,7 @@ _ROWS = {
 }
 
 
-@app.command()
+@app.command(short_help="Show what an image says and what holds.")
 def inspect(
     file: FileArgument,
     output: FormOption = Form.TABLE,
@@ -104,7 +104,7 @@ def inspect(
         typer.echo("\n".join(_field_lines(verification.image)))
 
 
-@app.command()
+@app.command(short_help="Check signatures, hashes and rules.")
 def verify(file: FileArgument, output: FormOption = Form.TABLE) -> None:
     """Check every signature and hash of an image, and the rules of the format.
 
@@ -127,7 +127,7 @@ def verify(file: FileArgument, output: FormOption = Form.TABLE) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="Make a signed or unsigned image.")
 def sign(
     file: Annotated[
         str | None,
@@ -224,7 +224,7 @@ def damage(
     _write(output, DAMAGES[name].apply(_read(file), **keys))
 
 
-@app.command("root-hash")
+@app.command("root-hash", short_help="Print the root entry hash of a key or image.")
 def root_hash(
     file: FileArgument, output: FormOption = Form.TABLE, password_env: PasswordOption = None
 ) -> None:
@@ -250,7 +250,7 @@ def root_hash(
     typer.echo(json.dumps({"root_entry_hash": found}) if output is Form.JSON else found)
 
 
-@app.command()
+@app.command(short_help="Make the image of a recipe.")
 def build(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which recipe, see --list.")] = None,
     output: OutputOption = "-",

@@ -39,7 +39,10 @@ class Form(str, Enum):
 FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 
 
-@app.command()
+@app.command(
+    short_help="Check an inventory file.",
+    epilog="Examples:  hil inventory check     hil inventory check lab.yaml --credentials",
+)
 def check(
     file: FileArgument = None,
     lab: LabOption = None,
@@ -66,7 +69,7 @@ def check(
     )
 
 
-@app.command()
+@app.command(epilog="Examples:  hil inventory show     hil inventory show lab.yaml --lab rack7 -o yaml")
 def show(file: FileArgument = None, lab: LabOption = None, output: FormOption = Form.TABLE) -> None:
     """Show labs, hosts and cards. Secrets are references, so nothing secret is printed."""
     from harness.inventory.load import load_inventory
@@ -81,7 +84,10 @@ def show(file: FileArgument = None, lab: LabOption = None, output: FormOption = 
     _print(_without_names(data), output)
 
 
-@app.command()
+@app.command(
+    short_help="Print every key and what it may hold.",
+    epilog="Example:  hil inventory schema -o json > inventory.schema.json",
+)
 def schema(output: FormOption = Form.TABLE) -> None:
     """Print every key and what it may hold; `-o json` is a JSON Schema for editors."""
     from harness.inventory.describe import json_schema, keys_of_schema

@@ -45,7 +45,10 @@ class Form(str, Enum):
 FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 
 
-@app.command()
+@app.command(
+    short_help="Start a lab and leave it running.",
+    epilog="Examples:  hil lab up     hil lab up --as second     hil lab up --from card.recording",
+)
 def up(
     lab: NameArgument = None,
     name: Annotated[
@@ -73,7 +76,9 @@ def up(
     _print([chosen], output)
 
 
-@app.command()
+@app.command(
+    short_help="Show which labs are running.", epilog="Examples:  hil lab status     hil lab status -o json"
+)
 def status(
     lab: NameArgument = None, inventory: InventoryOption = None, output: FormOption = Form.TABLE
 ) -> None:
@@ -85,7 +90,7 @@ def status(
     _print(background_labs(loaded) if lab is None else [known_lab(loaded, lab)], output)
 
 
-@app.command()
+@app.command(epilog="Examples:  hil lab down     hil lab down second --forget     hil lab down --all")
 def down(
     lab: NameArgument = None,
     everything: Annotated[bool, typer.Option("--all", help="Stop every lab of this inventory.")] = False,
@@ -119,6 +124,7 @@ class MountCommand(TyperCommand):
 
 @app.command(
     cls=MountCommand,
+    short_help="Run a command that sees the emulated cards.",
     epilog="Examples:  hil lab mount     hil lab mount subcloud1 -- lspci -nn -d 8086:0b30     "
     "hil lab mount --network host bench1 -- ./flash.sh",
 )

@@ -14,6 +14,11 @@ from harness.recordings.model import Entry
 NOT_RECORDED = "Not in the recording"
 
 
+#: The root and what is below these is listed as it is here: a face that stands in for a machine's own tree
+#: has to go through them.
+_OWN_LISTINGS = frozenset({"", "proc", "dev", "run"})
+
+
 class NotRecorded(OSError):
     """Something was asked for that the recording does not hold; no real kernel gives this errno for files."""
 
@@ -99,9 +104,12 @@ class RecordedVfs(Vfs):
         """Return the names in ``path``. :raises OSError: they are not all known, besides the usual."""
         with self._lock:
             node = self.node(path)
-            if isinstance(node, (Partial, LeftOut)):
+            if isinstance(node, (Partial, LeftOut)) and self._top(path) not in _OWN_LISTINGS:
                 raise self.not_recorded("list", path)
             return super().listdir(path)
+
+    def _top(self, path: str) -> str:
+        return self.realpath(path).split("/")[1]
 
     def glob(self, pattern: str) -> list[str]:
         """Return the paths that ``pattern`` matches, among those that are in the recording."""

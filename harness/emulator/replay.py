@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from harness.emulator.card import Card
@@ -43,8 +44,9 @@ OWN_PROGRAMS = (
     *("sh", "bash", "echo", "printf", "test", "[", "kill", "pwd", "true", "false"),
 )
 #: Where the host's own programs put files; nothing there is of the recording.
-_SCRATCH = ("/tmp", "/run/lock", "/root", "/usr/sbin")
+_SCRATCH = ("/tmp", "/run/lock", "/root", "/usr/sbin", "/usr/lib/firmware")
 _UPTIME = "/proc/uptime"
+_CLOCK = re.compile(rb"([0-9]{1,12}(?:\.[0-9]{1,6})?)(\s.*)", re.DOTALL)
 _NOT_FOUND = 127
 _MOST_NOTES = 1000
 #: What stands for an image in an act's words -> what may stand there.
@@ -102,7 +104,9 @@ class ReplayHost(EmulatedHost):
         self._commands: dict[tuple[str, ...], Output] = {}
         self._sysfs = self.recording.host["sysfs"]
         first = self.recording.tree(0).get(_UPTIME)
-        self._uptime, _, self._idle = (first.data.decode() if first else "").partition(" ")
+        match = _CLOCK.fullmatch(first.data) if first else None
+        #: What the host's clock showed first, and the rest of that line.
+        self._clock_read = (float(match[1]), match[2]) if match else None
         super().__post_init__()
 
     # -- what is not recorded -------------------------------------------------------------------
@@ -171,7 +175,8 @@ class ReplayHost(EmulatedHost):
         files.place("/var/lock", Link("/run/lock"))
         files.place("/dev/null", Device())
         for path in self._programs():
-            files.install(path, Executable(path.rpartition("/")[2], self._run))
+            with suppress(OSError):  # it stands where the recording has no directory: it is found by name
+                files.install(path, Executable(path.rpartition("/")[2], self._run))
         for name in OWN_PROGRAMS:
             files.place(f"/usr/bin/{name}", Executable(name, PROGRAMS[name]))
         self._recorded_files = files
@@ -194,8 +199,8 @@ class ReplayHost(EmulatedHost):
         }
 
     def _content(self, path: str, entry: Entry) -> bytes:
-        if path == _UPTIME and self._uptime:
-            return f"{float(self._uptime) + self.uptime():.2f} {self._idle}".encode()
+        if path == _UPTIME and self._clock_read is not None:
+            return b"%.2f%s" % (self._clock_read[0] + self.uptime(), self._clock_read[1])
         performance = self._performance
         if performance is not None:
             found = performance.entry(path, entry, self.clock.now(), self._sysfs)

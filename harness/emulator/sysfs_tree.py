@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -107,7 +108,7 @@ class CardTree:
         """Place an attribute whose text never changes, or is asked of the card at each read."""
         text: Callable[[], bytes] | bytes | None = partial(self._show, show) if callable(show) else None
         if isinstance(show, str):
-            text = show.encode()
+            text = _shared(show.encode())
         self.host.vfs.place(path, Attribute(text, store), kernel=True)
 
     def _show(self, show: Callable[[], str]) -> bytes:
@@ -116,7 +117,8 @@ class CardTree:
 
     def link(self, path: str, target: str) -> None:
         """Place a relative link at ``path`` that leads to ``target``."""
-        self.host.vfs.place(path, Link(posixpath.relpath(target, posixpath.dirname(path))), kernel=True)
+        relative = sys.intern(posixpath.relpath(target, posixpath.dirname(path)))
+        self.host.vfs.place(path, Link(relative), kernel=True)
         self._placed.append(path)
 
     def node(self, path: str, node: Device) -> None:
@@ -211,8 +213,8 @@ class CardTree:
         self.attribute(f"{path}/resource", "0x0000000000000000 0x0000000000000000 0x0000000000000000\n" * 13)
         self.attribute(f"{path}/uevent", _uevent(function))
         self.attribute(f"{path}/modalias", f"{_modalias(function)}\n")
-        config = b"\xff" * 256 if ones else _configuration_space(function, buses)
-        self.host.vfs.place(f"{path}/config", Attribute(lambda: config), kernel=True)
+        config = _shared(b"\xff" * 256 if ones else _configuration_space(function, buses))
+        self.host.vfs.place(f"{path}/config", Attribute(config), kernel=True)
         self.attribute(f"{path}/remove", store=lambda data, offset: None)
         self.link(f"{path}/subsystem", "/sys/bus/pci")
         self.link(f"/sys/bus/pci/devices/{function.address}", path)
@@ -229,6 +231,14 @@ class CardTree:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         self.host.vfs.remove_tree(f"{self.host.vfs.realpath(link)}/driver")
         self.host.vfs.remove_tree(link)
+
+
+_TEXTS: dict[bytes, bytes] = {}
+
+
+def _shared(text: bytes) -> bytes:
+    """Return the same object for the same text: cards by the hundred are alike in most of what they show."""
+    return _TEXTS.setdefault(text, text)
 
 
 def _modalias(function: PciFunction) -> str:

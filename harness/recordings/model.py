@@ -84,6 +84,9 @@ class Entry:
 
 
 _WORDS: dict[Kind, str] = {"unreadable": "errno", "link": "link", "left-out": "left-out"}
+#: Where a host shows its cards and itself, besides its sysfs; and where that cannot be.
+_SHOWN = ("sys", "proc", "dev", "etc")
+_OF_PROGRAMS = frozenset({"bin", "sbin", "usr", "run", "root", "var", "lib", "proc", "dev", "etc"})
 _ERRNOS = frozenset(errno.errorcode.values())
 _PLAIN: tuple[Kind, ...] = ("write-only", "directory", "absent")
 
@@ -319,9 +322,14 @@ class Recording:
         )
         if len(found.states) != len(found.acts) + 1:
             raise place.wrong(f"{len(found.acts)} acts need one state more, not {len(found.states)}")
-        check_path(place.child("host", "sysfs"), found.host["sysfs"])
+        sysfs = found.host["sysfs"]
+        check_path(place.child("host", "sysfs"), sysfs)
+        if sysfs.split("/")[1] in _OF_PROGRAMS:
+            raise place.child("host", "sysfs").wrong(f"{sysfs!r} is where programs are")
         for number in range(len(found.states)):
-            _consistent(place.child("states", number), found.tree(number))
+            state = place.child("states", number)
+            _consistent(state, found.tree(number))
+            _in_place(state, found.states[number].tree, sysfs)
         return found
 
     def tree(self, number: int) -> dict[str, Entry]:
@@ -403,6 +411,13 @@ def _consistent(place: Place, tree: Mapping[str, Entry]) -> None:
             if above in solid:
                 raise place.wrong(f"{path[:200]!r} lies below what is no directory")
             above = above.rpartition("/")[0]
+
+
+def _in_place(place: Place, tree: Mapping[str, Entry | None], sysfs: str) -> None:
+    """:raises ValueError: something stands where no host shows its cards."""
+    for path in tree:
+        if path.split("/")[1] not in _SHOWN and not f"{path}/".startswith(f"{sysfs}/"):
+            raise place.wrong(f"{path[:200]!r} is neither below {sysfs} nor below /{', /'.join(_SHOWN)}")
 
 
 def _accumulated(changes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:

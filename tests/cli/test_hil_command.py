@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import typer
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
 from harness import cli
 from harness.errors import (
@@ -204,3 +206,23 @@ def test_inventory_credentials_are_found_on_request(tmp_path: Path) -> None:
     found = hil("inventory", "check", str(file), "--credentials", HIL_TEST_PASSWORD="hunter2")
     assert (found.returncode, "1 secret found" in found.stdout) == (0, True)
     assert "hunter2" not in found.stdout
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """The words of every command that does something."""
+    for name in cli.SUB_COMMANDS:
+        loaded = cli.load_command(name)
+        inner = getattr(loaded, "commands", None)
+        yield from ([(name, sub) for sub in inner] if inner else [(name,)])
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_shows_by_example_how_it_is_used(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(cli.root, [*words, "--help"], prog_name="hil").stdout
+    assert f"hil {' '.join(words)} " in shown.split("\n", 1)[1], "an example, after the line of usage"
+
+
+@pytest.mark.parametrize("name", cli.SUB_COMMANDS)
+def test_the_list_of_commands_is_not_cut_off(name: str) -> None:
+    shown = CliRunner().invoke(cli.root, [name, "--help"], terminal_width=80).stdout
+    assert "..." not in shown.partition("Commands:")[2]

@@ -91,7 +91,7 @@ def content(host: Host, path: str) -> bytes | int | None:
         (["cat", "/sys/class/net/eth0/address"], "read /sys/class/net/eth0/address"),
         (["cat", "/etc/hosts"], "read /etc/hosts"),
         (["ls", "-1", "/sys/class"], "list /sys/class"),
-        (["ls", "-1", "/"], "list /"),
+        (["ls", "-1", "/etc"], "list /etc"),
         (
             ["cat", "/sys/bus/pci/devices/0000:3b:00.0/device"],
             "read /sys/bus/pci/devices/0000:3b:00.0/device",

@@ -24,7 +24,7 @@ FOR_ALL = (
     "test_matrix.py::test_flash[{card}/card0-root-A-csk0-cancelled--A/csk0]",
     "test_matrix.py::test_flash[{card}/card0-root-A--raw-file]",
     "test_checks.py::test_damaged_image[{card}/card0-root-A--damage/csk-signature]",
-    "test_interrupted.py::test_sigterm_ends_only_the_tool[{card}/card0-programming]",
+    "test_interrupted.py::test_ctrl_c_before_programming[{card}/card0-transferring]",
     "test_interrupted.py::test_power_cut_before_copying[{card}/card0-transferring]",
     "test_interrupted.py::test_power_cut_while_copying[{card}/card0]",
     "test_reports.py::test_fpgainfo_tells_the_truth[{card}/card0]",
@@ -33,9 +33,10 @@ FOR_ALL = (
     "test_reset.py::test_address_moves[{card}/card0]",
     "test_reset.py::test_wear_out[{card}/card0]",
 )
-#: Cells that need an update interface of attributes, which generations A and C do not have.
+#: Cells that need a driver which takes an update, or shows how far one is, by attributes: not A and C.
 BY_ATTRIBUTES = (
     "test_checks.py::test_uploaded_past_the_tool[{card}/card0-root-A--unsigned]",
+    "test_interrupted.py::test_sigterm_ends_only_the_tool[{card}/card0-programming]",
     "test_interrupted.py::test_ctrl_c_while_programming[{card}/card0]",
     "test_interrupted.py::test_cancel_while_transferring[{card}/card0]",
     "test_interrupted.py::test_cancel_while_programming[{card}/card0]",
@@ -83,7 +84,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, tup
     found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for scenario in json.loads(file.read_text(encoding="utf-8"))["scenarios"]:
         card = scenario["subject"]["host"]
-        cell = scenario["name"].rpartition("/flash/")[2].replace(f"[{card}/", "[{card}/")
+        cell = (
+            scenario["name"].rpartition("/flash/")[2].replace(f"[{card}/", "[{card}/")
+        )  # as it is written above
         found[card][cell] = (scenario["state"], "; ".join((scenario["reason"], *scenario["reasons"])))
     return found
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from harness.emulator.faces.devices import DeviceEvent, Hotplug
 from harness.emulator.faces.fuse import FuseFace
-from harness.emulator.faces.umockdev import description, device_description, is_shown
+from harness.emulator.faces.umockdev import description, device_description
 from harness.emulator.host import EmulatedHost
 from harness.emulator.vfs import Vfs
 from harness.errors import BlockedError, ConfigurationError, HarnessError
@@ -122,9 +122,8 @@ class _Client:
 
     def described_event(self, files: Vfs, event: DeviceEvent) -> None:
         """Have the client told of ``event``, with the description of what came."""
-        if is_shown(event.path):
-            text = device_description(files, event.path, event.properties) if event.action == "add" else ""
-            self.tell({"event": asdict(event) | {"description": text}})
+        text = device_description(files, event.path, event.properties) if event.action == "add" else ""
+        self.tell({"event": asdict(event) | {"description": text}})
 
     def send_until_closed(self) -> None:
         """Send what is told, until the client closes the conversation."""

@@ -29,6 +29,9 @@ _OWN_DEVICES: Final = (
     *("null", "zero", "full", "random", "urandom", "tty", "console", "ptmx"),
     *("pts", "shm", "mqueue", "fd", "stdin", "stdout", "stderr"),
 )
+#: What of the host is mounted besides /sys, /dev and files of /proc. An older driver is given the name of a
+#: file in the folder for firmware.
+_FOLDERS: Final = ("/run", "/usr/lib/firmware")
 #: libudev listens only where it sees that an udevd runs.
 _UDEV: Final = {"/run/udev/control": "file", "/run/udev/data": "directory"}
 _FUSE: Final = "/dev/fuse"
@@ -131,7 +134,9 @@ def _mount(config: dict[str, Any]) -> Lab:
             if descriptor is not None:
                 linux.mount(f"/proc/self/fd/{descriptor}", f"/dev/{name}", flags=linux.MS_BIND | linux.MS_REC)
                 os.close(descriptor)
-        linux.mount("/sys/run", "/run", flags=linux.MS_BIND)
+        for folder in _FOLDERS:
+            if Path(f"/sys{folder}").is_dir() and Path(folder).is_dir():
+                linux.mount(f"/sys{folder}", folder, flags=linux.MS_BIND)
         for path in Path("/sys/proc").rglob("*"):
             target = path.relative_to("/sys").as_posix()
             if path.is_file() and Path(f"/{target}").exists():

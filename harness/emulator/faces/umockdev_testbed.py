@@ -33,6 +33,7 @@ class _Testbed:
         library.umockdev_testbed_uevent.argtypes = (pointer, text, text)
         library.umockdev_testbed_remove_device.argtypes = (pointer, text)
         self._object = library.umockdev_testbed_new()
+        self._shown: set[str] = set()
         self.root = Path(library.umockdev_testbed_get_root_dir(self._object).decode())
 
     def add(self, description: str) -> None:
@@ -42,6 +43,7 @@ class _Testbed:
         for line in description.splitlines():
             if line.startswith("P: "):
                 path = line[3:]
+                self._shown.add(path)
             elif line.startswith("L: driver="):
                 link = self._driver_link(path)
                 link.parent.mkdir(parents=True, exist_ok=True)
@@ -52,12 +54,15 @@ class _Testbed:
         path = event["path"]
         if event["action"] == "add":
             self.add(event["description"])
-        if event["action"] == "unbind":
+        if path not in self._shown:
+            return
+        if event["action"] == "unbind" and (self.root / f"sys{path}" / "driver").is_symlink():
             self._driver_link(path).unlink(missing_ok=True)
         device = f"/sys{path}".encode()
         self._library.umockdev_testbed_uevent(self._object, device, event["action"].encode())
         if event["action"] == "remove":
             self._library.umockdev_testbed_remove_device(self._object, device)
+            self._shown.discard(path)
 
     def close(self) -> None:
         """Remove the tree."""
