@@ -12,7 +12,7 @@ help:
 	@echo "make regression   flash every kind of image on the emulated lab, judge every report, print a summary"
 	@echo "make test         the harness's own tests"
 	@echo "make lint         ruff and mypy"
-	@echo "make bench        what start-up costs"
+	@echo "make bench        what the harness costs, beside its goals"
 	@echo "make setup        only set .venv up"
 	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
 
@@ -31,7 +31,7 @@ lint: setup
 	@$(BIN)/mypy
 
 bench: setup
-	@$(BIN)/pytest --import-mode=importlib -q -s benchmarks $(ARGS)
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build ./*.egg-info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from harness.cards.kernel_log import devices_of
@@ -31,7 +31,7 @@ class Look:
 
 
 class CardReader:
-    """Reads a card of ``host``; once it knows the driver generation it does not look for others' files."""
+    """Reads the cards of ``host``; once it knows the driver generation it does not look for others' files."""
 
     def __init__(self, host: Host, sysfs: str) -> None:
         self._host = host
@@ -51,6 +51,19 @@ class CardReader:
         return self._surely(
             lambda probe: probe.truth(host.name, host.run(probe.argv, deadline=deadline)), address
         )
+
+    def truths(self, addresses: Iterable[str], *, deadline: float = 30.0) -> dict[str, CardTruth]:
+        """Return what is true of the card at each address, read in one round trip.
+
+        :raises InfrastructureError: the host cannot be asked.
+        """
+        probes = {address: Probe(address, self._sysfs, generation=self._generation) for address in addresses}
+        results = self._host.run_all([Asked(probe.argv) for probe in probes.values()], deadline=deadline)
+        found = {}
+        for (address, probe), result in zip(probes.items(), results, strict=True):
+            truth = probe.truth(self._host.name, result)
+            found[address] = truth if self._was_right(truth) else self.truth(address, deadline=deadline)
+        return found
 
     def look(self, address: str) -> Look:
         """Look at the card at ``address``. :raises InfrastructureError: the host cannot be asked."""

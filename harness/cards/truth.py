@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from harness.cards import values
 from harness.cards.generations import ATTRIBUTES, BY_ATTRIBUTES, MARKS, Attribute
 from harness.errors import InfrastructureError
-from harness.hosts.protocol import Asked, CommandResult, Host
+from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.values import ALL_ONES, NOT_EXPOSED, Unknown, Value
 
 UNREAD = Unknown("not read")
@@ -112,21 +112,6 @@ def read_truth(
     """
     probe = Probe(address, sysfs, fields)
     return probe.truth(host.name, host.run(probe.argv, deadline=deadline))
-
-
-def read_truths(
-    host: Host, addresses: Sequence[str], *, sysfs: str = "/sys", deadline: float = 30.0
-) -> dict[str, CardTruth]:
-    """Read several cards of ``host`` in one round trip; return the truth of each address.
-
-    :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
-    """
-    probes = {address: Probe(address, sysfs) for address in addresses}
-    results = host.run_all([Asked(probe.argv) for probe in probes.values()], deadline=deadline)
-    return {
-        address: probe.truth(host.name, result)
-        for (address, probe), result in zip(probes.items(), results, strict=True)
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ command is checked as if it ran alone.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,11 @@ from harness.errors import HarnessBug
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import genuine
 from harness.hosts.protocol import Asked, CommandResult
+
+#: What ends one command's output: a word that nothing a host shows has by itself. One for all, so that the
+#: line for the same commands is the same.
+_MARK = f"hil-{secrets.token_hex(12)}"
+_ENDED = re.compile(rf"{_MARK}:(\d+)\n")
 
 
 class Batch:
@@ -25,9 +31,7 @@ class Batch:
     def __init__(self, host: str, commands: Sequence[Asked], tools: Mapping[str, str]) -> None:
         self.only_reads = all(asked.permit is None for asked in commands)
         self._commands = commands
-        # They are told apart by a word that nothing on the host can know beforehand.
-        self._mark = f"hil-{secrets.token_hex(12)}"
-        end = f"code=$?; echo {self._mark}:$code; echo {self._mark} >&2"
+        end = f"code=$?; echo {_MARK}:$code; echo {_MARK} >&2"
         self.line = "; ".join(
             f"{_line(host, asked, tools)}; {end}{'; [ $code = 0 ] || exit 0' if asked.guard else ''}"
             for asked in commands
@@ -35,16 +39,12 @@ class Batch:
 
     def results(self, out: str, err: str, seconds: float) -> list[CommandResult]:
         """Return the result of each command that came to its end, in order, from what all printed."""
-        said, *rest = out.split(f"{self._mark}:")
-        errors = err.split(f"{self._mark}\n")
-        results = []
-        for asked, following, complained in zip(self._commands, rest, errors, strict=False):
-            code, end, following = following.partition("\n")
-            if not end or not code.isdecimal():
-                break
-            results.append(CommandResult(tuple(asked.argv), int(code), said, complained, seconds))
-            said = following
-        return results
+        pieces = _ENDED.split(out)
+        ended = zip(self._commands, pieces[::2], pieces[1::2], err.split(f"{_MARK}\n"), strict=False)
+        return [
+            CommandResult(tuple(asked.argv), int(code), said, complained, seconds)
+            for asked, said, code, complained in ended
+        ]
 
     def complete(self, results: Sequence[CommandResult]) -> bool:
         """Return whether all commands came to their end that were to be run."""

@@ -10,7 +10,7 @@ from support.cards import SR_ROOT, FileCard, Programs, add_card
 
 from harness.cards.driver import CardDriver
 from harness.cards.looking import CardReader, Look
-from harness.cards.truth import CardTruth, read_truth, read_truths
+from harness.cards.truth import CardTruth, read_truth
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import Authority, Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
@@ -47,10 +47,12 @@ def removal(path: Path) -> Permit:
 
 def test_several_cards_are_read_at_once(machine: Host, file_card: FileCard) -> None:
     add_card(file_card.sysfs, OTHER, "64:4c:36:00:12:b0").write("sec/security/flash_count", "7\n")
-    truths = read_truths(machine, [file_card.address, OTHER, "0000:b6:00.0"], sysfs=str(file_card.sysfs))
-    assert [truth.flash_count for truth in truths.values()][:2] == [12, 7]
-    assert truths[OTHER].identity == "64:4c:36:00:12:b0"
-    assert truths["0000:b6:00.0"].address == Unknown("no device at 0000:b6:00.0")
+    reader = CardReader(machine, str(file_card.sysfs))
+    for _ in range(2):
+        truths = reader.truths([file_card.address, OTHER, "0000:b6:00.0"])
+        assert [truth.flash_count for truth in truths.values()][:2] == [12, 7]
+        assert truths[OTHER].identity == "64:4c:36:00:12:b0"
+        assert truths["0000:b6:00.0"].address == Unknown("no device at 0000:b6:00.0")
 
 
 def test_a_look_has_the_card_and_the_log(machine: Host, file_card: FileCard, programs: Programs) -> None:
@@ -132,6 +134,15 @@ def test_another_generation_after_a_boot_is_noticed(tmp_path: Path) -> None:
     truth = reader.truth(card.address)
     assert truth == read_truth(LocalHost("bench"), card.address, sysfs=str(card.sysfs))
     assert (truth.generation, truth.sr_root) == ("A", SR_ROOT)
+
+
+def test_another_generation_is_noticed_in_a_sweep(tmp_path: Path) -> None:
+    card = add_card(tmp_path / "sys", generation="D")
+    reader = CardReader(LocalHost("bench"), str(card.sysfs))
+    assert reader.truths([card.address])[card.address].generation == "D"
+    shutil.rmtree(card.sysfs)
+    add_card(card.sysfs, generation="B")
+    assert reader.truths([card.address])[card.address].sr_root == SR_ROOT
 
 
 class Counted(LocalHost):

@@ -1,0 +1,1 @@
+"""What the harness costs, held to the goals of docs/benchmarks.md. `make bench` prints the table."""
