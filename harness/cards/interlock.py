@@ -63,7 +63,8 @@ def check(entry: CardEntry, facts: Irreversible, allowed_on_real: Collection[str
     :param facts: decided from the very bytes that will be written.
     :param allowed_on_real: the names given with ``--hil-irreversible``; they count for real cards.
     :param real: whether the card is real hardware.
-    :raises RefusedError: the card's entry, or the command line, does not permit what the image does.
+    :raises RefusedError: the card's entry, or the command line, does not permit what the image does; or the
+        entry of a real card does not say which card it is about.
     """
     forbidden = facts.irreversible - frozenset(entry.irreversible)
     if forbidden:
@@ -79,4 +80,11 @@ def check(entry: CardEntry, facts: Irreversible, allowed_on_real: Collection[str
             f"{entry.name} is real hardware, and the image does what cannot be undone "
             f"({', '.join(sorted(unnamed))}); nothing was changed.",
             hint=f"If it is meant: run again with --hil-irreversible={names}.",
+        )
+    if real and facts.irreversible and entry.identity is None:
+        raise RefusedError(
+            f"The image does what cannot be undone, and the inventory permits it to whatever card stands at "
+            f"{entry.address}: {entry.name} has no identity there; nothing was changed.",
+            hint="State the card's identity (its first MAC address; `hil card show` reads it): only so is a "
+            "card that was exchanged told.",
         )

@@ -148,6 +148,20 @@ def test_damaged_bytes_are_never_less_dangerous(noise: bytes, image: str, at: in
             gate.upload(damaged, TARGET)
 
 
+@given(st.sampled_from(sorted(IMAGES)), st.booleans())
+def test_a_permit_is_about_a_card_and_not_about_a_slot(image: str, real: bool) -> None:
+    """Without its identity nobody can tell that a real card was exchanged; emulated ones always have one."""
+    everything = frozenset({"root-key", "key-cancellation"})
+    entry = Entry(everything, identity=None)
+    facts = image_facts(IMAGES[image])
+    if real and image in IRREVERSIBLE:
+        with pytest.raises(RefusedError, match="whatever card stands at") as caught:
+            check(entry, facts, everything, real)
+        assert "identity" in caught.value.hint
+    else:
+        check(entry, facts, everything, real)
+
+
 def test_facts_of_another_image_do_not_help() -> None:
     gate = Gate("bench", Entry(), real=False, allowed=frozenset())
     harmless = image_facts(IMAGES["A/csk0"], "A/csk0")
