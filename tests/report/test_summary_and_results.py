@@ -133,7 +133,7 @@ def test_scenarios_without_a_result_are_listed_with_their_reason_once(tmp_path: 
     assert text.count(why) == 1
     assert f"NOT_APPLICABLE (5) {why}" in text
     assert "... and 3 more" in text
-    assert "BLOCKED (1) needs 'power'\n    test_power" in text
+    assert "BLOCKED (1) needs 'power'\n    hint:    give it\n    test_power" in text
     assert "INFRA (1) no route to host\n    test_link" in text
     assert "REFUSED (1) not permitted\n    test_no" in text
     assert text.index("INFRA (1)") < text.index("BLOCKED (1)") < text.index("NOT_APPLICABLE (5)")
