@@ -12,9 +12,11 @@ from typing import Literal
 from harness.registry.configuration import RegistrySettings
 from harness.registry.process import ProcessRegistry
 from harness.registry.service import How, Restart
+from harness.registry.store import LocalStore
 from harness.registry.tls import LabAuthority, pem
 from harness.registry.token_service import Account, TokenService
 from harness.registry.tokens import Algorithm, KeyGeneration, KeyRing
+from harness.registry.truth_probe import TruthProbe
 from harness.registry.wire import Endpoint, Minted
 
 Service = Literal["registry", "tokens"]
@@ -87,6 +89,11 @@ class RegistryLab:
         return Minted(
             lambda service, scope: self.tokens.mint(ACCOUNT, scope.split(), generation=self.trusted)
         )
+
+    @property
+    def probe(self) -> TruthProbe:
+        """Reads the truth of images, whatever state tokens are in."""
+        return TruthProbe(self.registry, LocalStore(Path(self.registry.storage)), self.insider)
 
     @property
     def trusted(self) -> KeyGeneration:
