@@ -50,15 +50,52 @@ class Directory(Node):
         return 0 if self.kernel else 4096
 
 
-class Regular(Node):
-    """A plain file."""
+class Disk:
+    """The room that the plain files of a host share.
 
-    __slots__ = ("data",)
+    :param used: counts the bytes in all of them anew. :param capacity: bytes that they may hold.
+    """
+
+    def __init__(self, used: Callable[[], int], capacity: int) -> None:
+        self._count = used
+        self.capacity = capacity
+        #: Whether somebody else has taken all that was free; what is there can be read and written over.
+        self.full = False
+        #: Whether nothing on it can be changed.
+        self.read_only = False
+        self._used = 0
+
+    @property
+    def used(self) -> int:
+        """Bytes that are not free."""
+        return self.capacity if self.full else min(self._count(), self.capacity)
+
+    def take(self, count: int, path: str) -> None:
+        """Let a file grow by ``count`` bytes. :raises OSError: ENOSPC."""
+        if count <= 0:
+            return
+        if self._used + count > self.capacity:
+            self._used = self._count()  # files have gone since
+        if self.full or self._used + count > self.capacity:
+            raise error(errno.ENOSPC, path)
+        self._used += count
+
+    def check_writable(self, path: str) -> None:
+        """:raises OSError: EROFS."""
+        if self.read_only:
+            raise error(errno.EROFS, path)
+
+
+class Regular(Node):
+    """A plain file. ``disk``: where it takes its room from once it is opened to be written."""
+
+    __slots__ = ("data", "disk")
     kind = stat.S_IFREG
 
     def __init__(self, data: bytes = b"", mode: int = 0o644) -> None:
         super().__init__(mode)
         self.data = bytearray(data)
+        self.disk: Disk | None = None
 
     @property
     def size(self) -> int:
@@ -165,7 +202,10 @@ class Handle:
         else:
             content = self.node.data
         end = len(content) if length is None else offset + length
-        return bytes(memoryview(content)[offset:end])
+        if offset == 0 and end >= len(content):
+            return bytes(content)
+        # Not by a view: while one is there, a writer in another thread could not make the file longer.
+        return bytes(content[offset:end])
 
     def pwrite(self, offset: int, data: bytes) -> None:
         """Write ``data`` at ``offset``; an attribute sees each write on its own."""
@@ -175,6 +215,8 @@ class Handle:
             self.node.store(data, offset)
             return
         content = self.node.data
+        if self.node.disk is not None:
+            self.node.disk.take(offset + len(data) - len(content), self._path)
         if offset > len(content):
             content.extend(bytes(offset - len(content)))
         content[offset : offset + len(data)] = data

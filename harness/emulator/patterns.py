@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 _MAGIC = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
@@ -21,25 +22,69 @@ def unescape(pattern: str) -> str:
 
 @lru_cache(maxsize=1024)
 def pattern_regex(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of the shell pattern ``pattern`` (``\\`` quotes the next one)."""
-    out: list[str] = []
+    """Return the regular expression of the shell pattern ``pattern`` (``\\`` quotes the next one).
+
+    It matches in linear time, however many stars there are: what a star once passed over is not tried again.
+    """
+    between: list[list[str]] = [[]]  # what stands between the stars
     position = 0
+    brackets = True
     while position < len(pattern):
         character = pattern[position]
-        if character == "\\" and position + 1 < len(pattern):
-            out.append(re.escape(pattern[position + 1]))
-            position += 2
-            continue
-        if character == "[":
-            end = pattern.find("]", position + 2 + (pattern[position + 1 : position + 2] == "!"))
-            if end > 0:
-                body = pattern[position + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-                out.append(f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]")
-                position = end + 1
-                continue
-        out.append({"*": ".*", "?": "."}.get(character, re.escape(character)))
         position += 1
-    return re.compile("".join(out), re.DOTALL)
+        if character == "*":
+            between.append([])
+        elif character == "?":
+            between[-1].append(".")
+        elif character == "\\" and position < len(pattern):
+            between[-1].append(re.escape(pattern[position]))
+            position += 1
+        elif character == "[" and brackets and (bracket := _bracket(pattern, position)):
+            between[-1].append(bracket[0])
+            position = bracket[1]
+        else:
+            brackets &= character != "["  # one that does not end: none behind it does
+            between[-1].append(re.escape(character))
+    first, *rest = map("".join, between)
+    if not rest:
+        return re.compile(first, re.DOTALL)
+    *middle, last = rest
+    atoms = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{atoms}.*{last}", re.DOTALL)
+
+
+def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
+    """Return the regular expression of the bracket whose inside begins at ``position``, and its end.
+
+    None where no bracket ends: then it stands for itself. A range that runs backwards holds nothing.
+    """
+    negated = pattern[position : position + 1] in ("!", "^")
+    position += negated
+    members: list[str] = []  # a quoted one with its backslash
+    while position < len(pattern) and (pattern[position] != "]" or not members):
+        size = 2 if pattern[position] == "\\" and position + 1 < len(pattern) else 1
+        members.append(pattern[position : position + size])
+        position += size
+    if position >= len(pattern):
+        return None
+    inside = "".join(_members(members))
+    if not inside:
+        return "." if negated else "(?!)", position + 1
+    return f"[{'^' if negated else ''}{inside}]", position + 1
+
+
+def _members(members: list[str]) -> Iterator[str]:
+    at = 0
+    while at < len(members):
+        low = members[at][-1]
+        if members[at + 1 : at + 2] == ["-"] and at + 2 < len(members):
+            high = members[at + 2][-1]
+            if low <= high:
+                yield f"{re.escape(low)}-{re.escape(high)}"
+            at += 3
+        else:
+            yield re.escape(low)
+            at += 1
 
 
 def quote_pattern(text: str) -> str:

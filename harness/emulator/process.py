@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import threading
 from collections import deque
@@ -9,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from harness.emulator.clock import Alarm, LabClock
+from harness.emulator.shell_limits import MOST_PROCESSES
 from harness.emulator.vfs import Node
 
 _PIPE_CAPACITY = 65536  # of a Linux pipe
@@ -48,14 +51,17 @@ class In(Protocol):
 
 
 class Buffer:
-    """An output that is kept in memory."""
+    """An output that is kept in memory. :param most: bytes that it takes; any number where it is None."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.data = bytearray()
+        self._most = most
 
     def write(self, data: bytes) -> None:
-        """Keep ``data``."""
+        """Keep ``data``. :raises BrokenPipeError: that is too much."""
         self.data += data
+        if self._most is not None and len(self.data) > self._most:
+            raise BrokenPipeError
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -172,7 +178,10 @@ class Process:
     def check(self) -> None:
         """:raises Signalled: a signal arrived since the last call."""
         if self._pending:
-            number = self._pending.popleft()
+            number = self._pending[0]
+            if number == signal.SIGKILL:
+                raise Signalled(number)  # for whatever still runs of it, too
+            self._pending.popleft()
             self._alarm = Alarm()
             if self._pending:
                 self._clock.ring(self._alarm)
@@ -235,8 +244,10 @@ class ProcessTable:
         self._running: dict[int, Process] = {}
 
     def start(self, argv: list[str], parent: int = 1) -> Process:
-        """Return a new process for ``argv``."""
+        """Return a new process for ``argv``. :raises BlockingIOError: there are as many as can be."""
         with self._lock:
+            if len(self._running) >= MOST_PROCESSES:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             process = Process(self._next, parent, argv, self._clock)
             self._running[process.pid] = process
             self._next += 1

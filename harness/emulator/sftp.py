@@ -8,7 +8,7 @@ from typing import Any
 
 import paramiko
 from paramiko.common import o777
-from paramiko.sftp import SFTP_FAILURE, SFTP_OK
+from paramiko.sftp import SFTP_FAILURE, SFTP_OK, SFTP_OP_UNSUPPORTED
 
 from harness.emulator.vfs import Handle, Status, Vfs
 
@@ -60,6 +60,35 @@ class _File(paramiko.SFTPHandle):
 
     def close(self) -> None:
         return
+
+
+class _WholeMessage(paramiko.Message):
+    """A request that has no more in it than was sent.
+
+    Paramiko reads zeros beyond the end, and so, by one wrong number, some thousand million attributes.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self._size = len(content)
+
+    def get_bytes(self, n: int) -> bytes:
+        """Return the next ``n`` bytes. :raises SFTPError: they are not there."""
+        if n > self._size - self.packet.tell():
+            raise paramiko.SFTPError("a request is cut off")
+        return super().get_bytes(n)
+
+
+class SftpServer(paramiko.SFTPServer):
+    """Paramiko's server, held to what a request holds and to what OpenSSH's offers."""
+
+    def _process(self, t: int, request_number: int, msg: paramiko.Message) -> None:
+        whole = _WholeMessage(msg.get_remainder())
+        super()._process(t, request_number, whole)  # type: ignore[misc] # not in its stubs
+
+    def _check_file(self, request_number: int, msg: paramiko.Message) -> None:
+        # Paramiko's own would read on for ever where a client asks for more than the file has.
+        self._send_status(request_number, SFTP_OP_UNSUPPORTED)  # type: ignore[attr-defined] # not in its stubs
 
 
 class HostSftp(paramiko.SFTPServerInterface):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.emulator import shell_limits as limits
 from harness.emulator import vfs
 from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled
 from harness.emulator.programs.base import Executable, Invocation, Main, ProgramExit, Streams
 from harness.emulator.shell_builtins import BUILTINS, SPECIAL, LoopControl, ShellExit
 from harness.emulator.shell_expansion import Expander
-from harness.emulator.shell_files import FileIn, FileOut, Messages, RedirectionError
+from harness.emulator.shell_files import Messages, RedirectionError, redirected
 from harness.emulator.shell_syntax import (
     Chain,
     Command,
@@ -22,13 +22,13 @@ from harness.emulator.shell_syntax import (
     Group,
     If,
     Pipeline,
-    Redirect,
     Script,
     ShellSyntaxError,
     Simple,
-    Substitution,
     While,
+    only_command,
     parse,
+    substitutes,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Shell:
         cwd: str = "/",
         arguments: tuple[str, ...] = (),
         zero: str = "",
+        depth: int = 0,
     ) -> None:
         self.host = host
         self.process = process
@@ -64,6 +65,7 @@ class Shell:
         self.exported = set(env)
         self.name = name
         self.zero = zero or name
+        self.depth = depth
         self.cwd = cwd
         self.arguments = list(arguments)
         self.status = 0
@@ -79,10 +81,10 @@ class Shell:
         try:
             script = parse(text)
         except ShellSyntaxError as problem:
-            self.streams.stderr.write(self.messages.syntax(str(problem)).encode())
+            self.complain(self.messages.syntax(str(problem)))
             return SYNTAX_ERROR
         try:
-            last = _only_command(script)
+            last = only_command(script)
             if last is not None:  # real shells replace themselves with their last program
                 self.status = self._simple(last, replace_shell=True)
                 self.process.check()
@@ -101,13 +103,13 @@ class Shell:
         try:
             self.script(parse(text))
         except ShellSyntaxError as problem:
-            self.streams.stderr.write(self.messages.syntax(str(problem)).encode())
+            self.complain(self.messages.syntax(str(problem)))
             self.status = SYNTAX_ERROR
         return self.status
 
     def capture(self, script: Script) -> bytes:
         """Return what ``script`` writes to standard output, run in a subshell."""
-        buffer = Buffer()
+        buffer = Buffer(limits.LONGEST_OUTPUT)
         inner = self._subshell(replace(self.streams, stdout=buffer))
         self.status = inner.run_contained(script)
         return bytes(buffer.data)
@@ -138,11 +140,22 @@ class Shell:
 
     def script(self, script: Script) -> None:
         """Run ``script``; the status is that of its last pipeline."""
-        for chain in script:
-            if chain.background:
-                self._background(chain)
-            else:
-                self._chain(chain)
+        self.depth += 1
+        try:
+            if self.depth > limits.DEEPEST:
+                raise self.gives_up(limits.NESTED)
+            for chain in script:
+                if chain.background:
+                    self._background(chain)
+                else:
+                    self._chain(chain)
+        finally:
+            self.depth -= 1
+
+    def gives_up(self, why: str) -> ShellExit:
+        """Say ``why`` this shell cannot go on; return what ends it."""
+        self.complain(f"{self.messages.prefix}{why}\n")
+        return ShellExit(SYNTAX_ERROR)
 
     def _chain(self, chain: Chain) -> None:
         for operator, pipeline in chain.links:
@@ -155,13 +168,13 @@ class Shell:
 
     def _background(self, chain: Chain) -> None:
         inner = self._subshell(replace(self.streams, stdin=Bytes()))
-        inner.process = self.host.processes.start([self.name], self.process.pid)
+        inner.process = self._fork([self.name])
         self.last_job = inner.process.pid
 
         def run() -> None:
             try:
                 inner.run_contained((replace(chain, background=False),))
-            except BrokenPipeError:
+            except (BrokenPipeError, Signalled):
                 pass
             finally:
                 self.host.processes.end(inner.process)
@@ -173,6 +186,8 @@ class Shell:
 
     def _pipeline(self, pipeline: Pipeline) -> int:
         *earlier, last = pipeline.commands
+        if len(earlier) > limits.LONGEST_PIPELINE:
+            raise self.gives_up(limits.FORK)
         stdin = self.streams.stdin
         threads = []
         pipe: Pipe | None = None
@@ -242,7 +257,7 @@ class Shell:
 
     def _group(self, group: Group) -> int:
         try:
-            with self._redirected(group.redirects) as streams:
+            with redirected(self, group.redirects) as streams:
                 if group.subshell:
                     return self._subshell(streams).run_contained(group.script)
                 outer, self.streams = self.streams, streams
@@ -263,6 +278,7 @@ class Shell:
             name=self.name,
             cwd=self.cwd,
             arguments=tuple(self.arguments),
+            depth=self.depth,
         )
         inner.variables = dict(self.variables)
         inner.exported = set(self.exported)
@@ -271,40 +287,6 @@ class Shell:
         inner.status = self.status
         inner.last_job = self.last_job
         return inner
-
-    @contextmanager
-    def _redirected(self, redirects: tuple[Redirect, ...]) -> Iterator[Streams]:
-        """Yield the streams behind ``redirects``. :raises RedirectionError: one cannot be had."""
-        slots: list[object] = [self.streams.stdin, self.streams.stdout, self.streams.stderr]
-        for redirect in redirects:
-            target = self._redirect_target(redirect)
-            if redirect.operator in (">&", "<&"):
-                if not target.isdigit() or int(target) > 2:
-                    raise self.messages.bad_descriptor(target)
-                slots[redirect.fd] = slots[int(target)]
-                continue
-            path = self.absolute(target)
-            try:
-                if redirect.operator == "<":
-                    slots[redirect.fd] = FileIn(self.host.vfs.open(path))
-                else:
-                    append = redirect.operator == ">>"
-                    handle = self.host.vfs.open(
-                        path, read=False, write=True, create=True, truncate=not append, append=append
-                    )
-                    slots[redirect.fd] = FileOut(handle)
-            except OSError as error:
-                raise self.messages.cannot_open(target, error, redirect.operator == "<") from None
-        yield Streams(*slots)  # type: ignore[arg-type]
-
-    def _redirect_target(self, redirect: Redirect) -> str:
-        """Return where ``redirect`` leads: bash expands patterns in it, dash does not."""
-        if self.name == "sh":
-            return self.expander.single(redirect.target)
-        found = self.expander.fields(redirect.target)
-        if len(found) != 1:
-            raise self.messages.ambiguous(" ".join(found))
-        return found[0]
 
     # -- simple commands ------------------------------------------------------------------------
 
@@ -315,9 +297,9 @@ class Shell:
             self.variables.update(assigned)
         special = not words or words[0] in SPECIAL
         try:
-            with self._redirected(command.redirects) as streams:
+            with redirected(self, command.redirects) as streams:
                 if not words:
-                    return self.status if command.assignments and _substitutes(command) else 0
+                    return self.status if command.assignments and substitutes(command) else 0
                 if words[0] == "exec":
                     return self._exec(words[1:], assigned, streams)
                 if words[0] in BUILTINS:
@@ -339,6 +321,9 @@ class Shell:
             return status
         except BrokenPipeError:
             raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            self.complain(f"{words[0]}: {limits.BROKEN}: {type(error).__name__}: {error}\n")
+            return limits.BROKEN_STATUS
         except OSError as error:
             self.streams = outer_streams
             self.complain(self.messages.write_error(words[0], error))
@@ -379,18 +364,27 @@ class Shell:
         except ProgramNotFound as problem:
             if not report_missing:
                 raise
-            streams.stderr.write(problem.text.encode())
+            streams.stderr.write(problem.text.encode("utf-8", "surrogateescape"))
             return problem.status
         env = self.environment() | (assigned or {})
-        process = self.process if replace_shell else self.host.processes.start(words, self.process.pid)
+        if self.depth > limits.DEEPEST:
+            raise self.gives_up(limits.NESTED)
+        process = self.process if replace_shell else self._fork(words)
         process.argv = words
         process.output = (streams.stdout, streams.stderr)
-        invocation = Invocation(self.host, process, words, env, self.cwd, streams)
+        invocation = Invocation(self.host, process, words, env, self.cwd, streams, depth=self.depth + 1)
         try:
             return call(main, invocation)
         finally:
             if not replace_shell:
                 self.host.processes.end(process)
+
+    def _fork(self, words: list[str]) -> Process:
+        """Return a new process for ``words``. :raises ShellExit: the host has too many."""
+        try:
+            return self.host.processes.start(words, self.process.pid)
+        except BlockingIOError:
+            raise self.gives_up(limits.FORK) from None
 
     def locate(self, name: str) -> str | None:
         """Return the path of program ``name``, searched along ``PATH`` where it holds no slash."""
@@ -437,6 +431,9 @@ def call(main: Main, invocation: Invocation) -> int:
         status = leave.status
     except Signalled as death:
         return -death.number
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        invocation.complain(f"{limits.BROKEN}: {type(error).__name__}: {error}")
+        return limits.BROKEN_STATUS
     except OSError as error:  # standard output cannot take more: what every program says of it
         if isinstance(error, BrokenPipeError):
             raise
@@ -457,26 +454,12 @@ def _stage(shell: Shell, command: Command, output: Pipe, source: object) -> None
     """Run one stage of a pipeline, then let its neighbours know that it is over."""
     try:
         shell.run_contained((Chain((("", Pipeline((command,))),)),))
-    except BrokenPipeError:
+    except (BrokenPipeError, Signalled):
         pass
     finally:
         output.close_write()
         if isinstance(source, Pipe):
             source.close_read()
-
-
-def _only_command(script: Script) -> Simple | None:
-    """Return the one simple command that ``script`` consists of."""
-    if len(script) != 1 or script[0].background or len(script[0].links) != 1:
-        return None
-    pipeline = script[0].links[0][1]
-    if pipeline.negated or len(pipeline.commands) != 1 or not isinstance(pipeline.commands[0], Simple):
-        return None
-    return pipeline.commands[0]
-
-
-def _substitutes(command: Simple) -> bool:
-    return any(isinstance(part, Substitution) for _, word in command.assignments for part in word)
 
 
 def run_script(
@@ -495,5 +478,6 @@ def run_script(
         cwd=invocation.cwd,
         arguments=arguments,
         zero=zero,
+        depth=invocation.depth,
     )
     return shell.main(text)

@@ -108,7 +108,7 @@ def _printf(shell: Shell, words: list[str]) -> int:
         _complain(shell, words, "usage: printf format [arg ...]")
         return 2
     form, arguments = _unescape(words[1]), words[2:]
-    specifier = re.compile(r"%(%|[-0 +#]*\d*(?:\.\d+)?[sdxXobciu])")
+    specifier = re.compile(r"%(%|[-0 +#]*[0-9]{0,4}(?:\.[0-9]{0,4})?[sdxXobciu])")
     while True:
         remaining = list(arguments)
 
@@ -118,14 +118,16 @@ def _printf(shell: Shell, words: list[str]) -> int:
             value = remaining.pop(0) if remaining else ""
             if match[1].endswith("b"):
                 return _unescape(value)
-            if match[1][-1] in "sc":
+            if match[1][-1] == "c":
+                return f"{match[0][:-1]}s" % value[:1]
+            if match[1][-1] == "s":
                 return match[0] % value
-            return match[0].replace("u", "d") % int(value or "0", 0)
+            return match[0].replace("u", "d") % _integer(value or "0")
 
         try:
             _say(shell, specifier.sub(one, form))
         except ValueError:
-            _complain(shell, words, f"{arguments[0]}: expected numeric value")
+            _complain(shell, words, f"{arguments[0] if arguments else ''}: expected numeric value")
             return 1
         if not remaining or len(remaining) == len(arguments):
             return 0
@@ -133,7 +135,19 @@ def _printf(shell: Shell, words: list[str]) -> int:
 
 
 def _exit(shell: Shell, words: list[str]) -> int:
-    raise ShellExit(int(words[1]) & 0xFF if len(words) > 1 and words[1].isdigit() else shell.status)
+    raise ShellExit(_count(words, shell.status) & 0xFF)
+
+
+def _integer(text: str) -> int:
+    """Return a number as `printf` reads it. :raises ValueError: it is none."""
+    if re.fullmatch(r"[-+]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,18})", text) is None:
+        raise ValueError(text)
+    return int(text, 8 if re.fullmatch(r"[-+]?0[0-7]+", text) else 0)
+
+
+def _count(words: list[str], otherwise: int) -> int:
+    """Return the number that a builtin is given; ``otherwise`` where it is given none, or no number."""
+    return int(words[1]) if len(words) > 1 and re.fullmatch("[0-9]{1,9}", words[1]) else otherwise
 
 
 def _export(shell: Shell, words: list[str]) -> int:
@@ -152,6 +166,9 @@ def _unset(shell: Shell, words: list[str]) -> int:
 
 
 def _source(shell: Shell, words: list[str]) -> int:
+    if len(words) < 2:
+        _complain(shell, words, "filename argument required")
+        return 2
     try:
         text = shell.host.vfs.read(shell.absolute(words[1]))
     except OSError as error:
@@ -175,7 +192,10 @@ def _set(shell: Shell, words: list[str]) -> int:
 
 
 def _shift(shell: Shell, words: list[str]) -> int:
-    del shell.arguments[: int(words[1]) if len(words) > 1 else 1]
+    count = _count(words, 1)
+    if count > len(shell.arguments):
+        return 1
+    del shell.arguments[:count]
     return 0
 
 
@@ -202,8 +222,13 @@ def _test(shell: Shell, words: list[str]) -> int:
 
 
 def _signal_number(text: str) -> int:
+    """Return the number of a signal; 0 asks whether a process is there. :raises KeyError: there is none."""
     name = text.upper().removeprefix("SIG")
-    return int(name) if name.isdigit() else signal.Signals[f"SIG{name}"].value
+    if re.fullmatch("[0-9]{1,3}", name) is None:
+        return signal.Signals[f"SIG{name}"].value
+    if int(name) not in {0, *map(int, signal.Signals)}:
+        raise KeyError(text)
+    return int(name)
 
 
 def _kill(shell: Shell, words: list[str]) -> int:
@@ -215,13 +240,14 @@ def _kill(shell: Shell, words: list[str]) -> int:
             number = _signal_number(text)
         except KeyError:
             if shell.name == "sh":
-                _complain(shell, words, f"Illegal option -{text[0]}")
+                _complain(shell, words, f"Illegal option -{text[:1]}")
                 return 2
             _complain(shell, words, f"{text}: invalid signal specification")
             return 1
     status = 0
     for target in targets:
-        process = shell.host.processes.find(int(target)) if target.isdigit() else None
+        pid = int(target) if re.fullmatch("[0-9]{1,9}", target) else 0
+        process = shell.host.processes.find(pid)
         if process is None:
             gone = os.strerror(errno.ESRCH)
             _complain(shell, words, f"{gone}\n" if shell.name == "sh" else f"({target}) - {gone}")
@@ -251,6 +277,8 @@ def _command(shell: Shell, words: list[str]) -> int:
             return 127 if shell.name == "sh" else 1
         _say(shell, f"{place}\n")
         return 0
+    if len(words) < 2:
+        return 0
     try:
         return shell.run_program(words[1:], shell.streams)
     except ProgramNotFound as problem:
@@ -273,7 +301,7 @@ def _type(shell: Shell, words: list[str]) -> int:
 
 
 def _loop_control(shell: Shell, words: list[str]) -> int:
-    raise LoopControl(words[0], int(words[1]) if len(words) > 1 else 1)
+    raise LoopControl(words[0], max(_count(words, 1), 1))
 
 
 BUILTINS: dict[str, Callable[[Shell, list[str]], int]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.emulator.patterns import has_magic, quote_pattern, unescape
+from harness.emulator.shell_limits import LONGEST_WORDS, TOO_LONG
 from harness.emulator.shell_syntax import Substitution, Text, Variable, Word
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ class Expander:
 
     def single(self, word: Word) -> str:
         """Return ``word`` as one string: what assignments and redirections use."""
-        return "".join(self._plain(part) for part in self._tilde(word))
+        return self._bounded(["".join(self._plain(part) for part in self._tilde(word))])[0]
+
+    def _bounded(self, words: list[str]) -> list[str]:
+        """Return ``words``. :raises ShellExit: they are longer than any command line may be."""
+        if sum(map(len, words)) > LONGEST_WORDS:
+            raise self._shell.gives_up(TOO_LONG)
+        return words
 
     def fields(self, word: Word) -> list[str]:
         """Return the words that ``word`` becomes: none, one or several."""
@@ -44,7 +51,7 @@ class Expander:
                 current = self._split(self._plain(part).replace("\\", "\\\\"), patterns, current)
         if current is not None:
             patterns.append(current)
-        return [field for pattern in patterns for field in self._paths(pattern)]
+        return self._bounded([field for pattern in self._bounded(patterns) for field in self._paths(pattern)])
 
     @staticmethod
     def _split(value: str, patterns: list[str], current: str | None) -> str | None:
@@ -71,7 +78,10 @@ class Expander:
         if not has_magic(pattern):
             return [unescape(pattern)]
         prefix = "" if pattern.startswith("/") else self._shell.cwd.rstrip("/") + "/"
-        found = self._shell.host.vfs.glob(quote_pattern(prefix) + pattern)
+        try:
+            found = self._shell.host.vfs.glob(quote_pattern(prefix) + pattern)
+        except OSError:
+            raise self._shell.gives_up(TOO_LONG) from None
         return [path[len(prefix) :] for path in found] or [unescape(pattern)]
 
     def _plain(self, part: Text | Variable | Substitution) -> str:
@@ -93,7 +103,7 @@ class Expander:
             return " ".join(shell.arguments)
         if name == "0":
             return shell.zero
-        if name.isdigit():
+        if name in "123456789":
             index = int(name) - 1
             return shell.arguments[index] if index < len(shell.arguments) else None
         special: dict[str, Callable[[], str]] = {

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from harness.emulator.programs.base import Streams
+from harness.emulator.shell_syntax import Redirect
 from harness.emulator.vfs import Handle
+
+if TYPE_CHECKING:
+    from harness.emulator.shell import Shell
 
 
 class FileIn:
@@ -101,3 +109,41 @@ class Messages:
         if self._dash:
             return f"{self.prefix}{builtin}: {builtin}: I/O error\n"
         return f"{self.prefix}{builtin}: write error: {error.strerror or os.strerror(error.errno or 0)}\n"
+
+
+@contextmanager
+def redirected(shell: Shell, redirects: tuple[Redirect, ...]) -> Iterator[Streams]:
+    """Yield the streams behind ``redirects``. :raises RedirectionError: one cannot be had."""
+    slots: dict[int, object] = dict(
+        enumerate((shell.streams.stdin, shell.streams.stdout, shell.streams.stderr))
+    )
+    for redirect in redirects:
+        target = _target(shell, redirect)
+        if redirect.operator in (">&", "<&"):
+            if len(target) != 1 or target not in "0123456789" or int(target) not in slots:
+                raise shell.messages.bad_descriptor(target)
+            slots[redirect.fd] = slots[int(target)]
+            continue
+        path = shell.absolute(target)
+        try:
+            if redirect.operator == "<":
+                slots[redirect.fd] = FileIn(shell.host.vfs.open(path))
+            else:
+                append = redirect.operator == ">>"
+                handle = shell.host.vfs.open(
+                    path, read=False, write=True, create=True, truncate=not append, append=append
+                )
+                slots[redirect.fd] = FileOut(handle)
+        except OSError as error:
+            raise shell.messages.cannot_open(target, error, redirect.operator == "<") from None
+    yield Streams(slots[0], slots[1], slots[2])  # type: ignore[arg-type]
+
+
+def _target(shell: Shell, redirect: Redirect) -> str:
+    """Return where ``redirect`` leads: bash expands patterns in it, dash does not."""
+    if shell.name == "sh":
+        return shell.expander.single(redirect.target)
+    found = shell.expander.fields(redirect.target)
+    if len(found) != 1:
+        raise shell.messages.ambiguous(" ".join(found))
+    return found[0]

@@ -130,27 +130,27 @@ _UNSUPPORTED = frozenset(("case", "esac", "function", "select", "[[", "coproc"))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _SPECIAL = "@*#?$!-0123456789"
+#: A real shell has no such limit, until its stack ends.
+_DEEPEST = 40
 
 
 @lru_cache(maxsize=64)  # the same reads are asked for again and again
-def parse(text: str) -> Script:
-    """Return the tree of ``text``.
+def parse(text: str, depth: int = 0) -> Script:
+    """Return the tree of ``text``. :param depth: how deep it stands within another one.
 
     :raises ShellSyntaxError: it is none.
     """
-    parser = _Parser(text)
-    try:
-        script = parser.script(until=())
-    except RecursionError:
-        raise _unsupported("nesting as deep as this is") from None
+    parser = _Parser(text.replace("\0", ""), depth)
+    script = parser.script(until=())
     parser.expect_end()
     return script
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth: int = 0) -> None:
         self._text = text
         self._at = 0
+        self._depth = depth
 
     # -- characters and tokens ------------------------------------------------------------------
 
@@ -216,6 +216,9 @@ class _Parser:
 
     def script(self, until: tuple[str, ...]) -> Script:
         """Parse chains up to one of the reserved words (or ``)``) in ``until``, which stays unread."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _unsupported("nesting as deep as this is")
         chains: list[Chain] = []
         while True:
             self._newlines()
@@ -232,6 +235,7 @@ class _Parser:
                 break
         if until and not chains and self._operator() != ")":
             raise self._unexpected()
+        self._depth -= 1
         return tuple(chains)
 
     def _links(self) -> tuple[tuple[str, Pipeline], ...]:
@@ -339,7 +343,7 @@ class _Parser:
 
     def _redirect(self) -> Redirect | None:
         self._blank()
-        match = re.compile(r"(\d*)(>>|>&|<&|>\||<|>)").match(self._text, self._at)
+        match = re.compile(r"([0-9]?)(>>|>&|<&|>\||<|>)").match(self._text, self._at)
         if match is None:
             return None
         if self._text.startswith("<<", match.start(2)):
@@ -401,7 +405,7 @@ class _Parser:
             elif character in "$`":
                 parts.append(self._expansion(quoted=False))
             else:
-                match = re.compile(r"[^\s;&|()<>'\"\\$`]+").match(self._text, self._at)
+                match = re.compile(r"[^ \t\n;&|()<>'\"\\$`]+").match(self._text, self._at)
                 assert match is not None
                 parts.append(Text(match[0]))
                 self._at = match.end()
@@ -433,7 +437,7 @@ class _Parser:
                 raise ShellSyntaxError("Syntax error: EOF in backquote substitution")
             inner = self._text[self._at + 1 : end]
             self._at = end + 1
-            return Substitution(parse(inner), quoted)
+            return Substitution(parse(inner, self._depth), quoted)
         self._at += 1
         if self._text.startswith("((", self._at):
             raise _unsupported("arithmetic is")
@@ -467,7 +471,7 @@ class _Parser:
         inner = self._text[self._at : end]
         if inner and not match[2]:
             raise ShellSyntaxError("Bad substitution")
-        word = _Parser(inner)._double_quoted_text() if inner else ()
+        word = _Parser(inner, self._depth)._double_quoted_text() if inner else ()
         self._at = end + 1
         return Variable(match[1], quoted, match[2] or "", word)
 
@@ -475,3 +479,18 @@ class _Parser:
         """The word after an operator of ``${...}``, read as if between double quotes."""
         self._text += '"'
         return self._double_quoted()
+
+
+def only_command(script: Script) -> Simple | None:
+    """Return the one simple command that ``script`` consists of."""
+    if len(script) != 1 or script[0].background or len(script[0].links) != 1:
+        return None
+    pipeline = script[0].links[0][1]
+    if pipeline.negated or len(pipeline.commands) != 1 or not isinstance(pipeline.commands[0], Simple):
+        return None
+    return pipeline.commands[0]
+
+
+def substitutes(command: Simple) -> bool:
+    """Return whether an assignment of ``command`` runs another one."""
+    return any(isinstance(part, Substitution) for _, word in command.assignments for part in word)

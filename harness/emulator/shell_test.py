@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from harness.emulator.vfs import Attribute, Device, Directory, Link, Node, Vfs
+
+_MOST_WORDS = 100
 
 
 class TestSyntaxError(Exception):
@@ -42,10 +45,9 @@ _COMPARISONS: dict[str, Callable[[str, str], bool]] = {
 
 
 def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise TestSyntaxError(f"Illegal number: {text}") from None
+    if re.fullmatch(r"\s*[-+]?[0-9]{1,18}\s*", text, re.ASCII) is None:
+        raise TestSyntaxError(f"Illegal number: {text}")
+    return int(text)
 
 
 def evaluate(words: list[str], files: Vfs, absolute: Callable[[str], str]) -> bool:
@@ -55,6 +57,8 @@ def evaluate(words: list[str], files: Vfs, absolute: Callable[[str], str]) -> bo
     """
     if not words:
         return False
+    if len(words) > _MOST_WORDS:
+        raise TestSyntaxError("too many arguments")
     for operator, combine in (("-o", any), ("-a", all)):
         if operator in words[1:-1]:
             at = words.index(operator, 1)

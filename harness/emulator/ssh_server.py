@@ -26,7 +26,7 @@ from paramiko.common import (
 
 from harness.emulator.host import EmulatedHost
 from harness.emulator.programs.base import Streams
-from harness.emulator.sftp import HostSftp
+from harness.emulator.sftp import HostSftp, SftpServer
 from harness.emulator.shell import Shell
 from harness.emulator.shell_builtins import ShellExit
 from harness.emulator.terminal import ChannelIn, ChannelOut, LineDiscipline
@@ -207,7 +207,7 @@ class SshFace:
         transport.add_server_key(self.key)
         transport.set_subsystem_handler(
             "sftp",
-            paramiko.SFTPServer,
+            SftpServer,
             HostSftp,
             files=self.host.vfs,
             home=self.host.login_environment()["HOME"],

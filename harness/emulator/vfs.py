@@ -15,6 +15,7 @@ from harness.emulator.nodes import (
     Attribute,
     Device,
     Directory,
+    Disk,
     Handle,
     Link,
     Node,
@@ -29,6 +30,15 @@ __all__ = ["Attribute", "Device", "Directory", "Handle", "Link", "Node", "Regula
 
 _MAX_LINKS = 40  # what Linux allows before ELOOP
 _MOST_REMEMBERED = 1024  # paths
+_LONGEST_PATH, _LONGEST_NAME = 4095, 255  # bytes, of Linux; PATH_MAX counts the end too
+#: Linux knows no such limit; programs that go down a tree here do it by recursion.
+_DEEPEST = 100
+#: What a pattern may match: a real shell would go on until its memory ends.
+_MOST_MATCHES = 10_000
+#: What plain files may hold in all: a few images of the largest size.
+_DISK_BYTES = 512 << 20
+#: File systems in memory, which stay writable where the disk does not.
+_IN_MEMORY = ("dev", "proc", "run", "sys")
 
 
 class Vfs:
@@ -36,6 +46,7 @@ class Vfs:
 
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         self.root = Directory()
+        self.disk = Disk(self._used, _DISK_BYTES)
         self._now = now
         self._lock = threading.RLock()
         #: Where :meth:`place` put something last: a tree is built directory by directory.
@@ -49,6 +60,8 @@ class Vfs:
 
     def _walk(self, path: str, *, follow: bool) -> tuple[list[str], Node]:
         """Return the canonical components of ``path`` and its node."""
+        if len(path) > _LONGEST_PATH:
+            raise error(errno.ENAMETOOLONG, path)
         pending = [part for part in path.split("/") if part][::-1]
         trail: list[tuple[str, Node]] = []
         links = 0
@@ -117,14 +130,37 @@ class Vfs:
         with self._lock:
             return "/" + "/".join(self._walk(path, follow=True)[0])
 
-    def _parent(self, path: str) -> tuple[Directory, str]:
+    def _parent(self, path: str, dots: int = errno.EINVAL) -> tuple[Directory, str]:
+        """Return where the name of ``path`` stands, to be made, moved or removed.
+
+        :param dots: errno where that name is ``.`` or ``..``, which nobody can do that with.
+        """
         head, _, name = path.rstrip("/").rpartition("/")
         if not name:
             raise error(errno.EEXIST, path)
-        parent = self.node(head or "/")
+        trail, parent = self._walk(head or "/", follow=True)
         if not isinstance(parent, Directory):
             raise error(errno.ENOTDIR, path)
+        if name in (".", ".."):
+            raise error(dots, path)
+        if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME or len(trail) > _DEEPEST:
+            raise error(errno.ENAMETOOLONG, path)
+        if trail[:1] not in ([place] for place in _IN_MEMORY):
+            self.disk.check_writable(path)
         return parent, name
+
+    def _used(self) -> int:
+        """Count the bytes in all plain files."""
+        with self._lock:
+            pending: list[Node] = [self.root]
+            used = 0
+            while pending:
+                node = pending.pop()
+                if isinstance(node, Directory):
+                    pending.extend(node.children.values())
+                elif isinstance(node, Regular):
+                    used += len(node.data)
+            return used
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -178,10 +214,17 @@ class Vfs:
                 return node.opened(path)
             assert isinstance(node, Regular)
             if write:
-                node.mtime = self._now()
+                self._prepare(node, path)
             if write and truncate:
                 node.data = bytearray()
         return Handle(node, path, append=append)
+
+    def _prepare(self, node: Regular, path: str) -> None:
+        """Let ``node`` be written. :raises OSError: EROFS."""
+        if self.disk.read_only and self.realpath(path).split("/")[1] not in _IN_MEMORY:
+            raise error(errno.EROFS, path)
+        node.disk = self.disk
+        node.mtime = self._now()
 
     def _create(self, path: str) -> Regular:
         if path.endswith("/"):
@@ -208,6 +251,8 @@ class Vfs:
             folders = self._folders(folder)
             found = [match for path, node in folders for match in self._matches(path, node, name)]
             paths = [path for path, _ in (found if name else folders)]
+            if len(paths) > _MOST_MATCHES:
+                raise error(errno.E2BIG, pattern)
         if pattern.endswith("/"):
             paths = [f"{path}/" for path in paths if self._is_directory(path)]
         return sorted(paths)
@@ -220,6 +265,8 @@ class Vfs:
             for part in pattern.split("/"):
                 if part:
                     found = [match for path, node in found for match in self._matches(path, node, part)]
+                if len(found) > _MOST_MATCHES:
+                    raise error(errno.E2BIG, pattern)
             if len(self._matched) >= _MOST_REMEMBERED:
                 self._matched.clear()
             self._matched[pattern] = found
@@ -286,11 +333,12 @@ class Vfs:
     def remove_tree(self, path: str) -> None:
         """Take away ``path`` and all below it; nothing where it is not there (for building a tree)."""
         with self._lock:
+            head, _, name = path.rpartition("/")
             try:
-                parent, name = self._parent(path)
+                parent = self.node(head or "/")
             except OSError:
                 return
-            gone = parent.children.pop(name, None)
+            gone = parent.children.pop(name, None) if isinstance(parent, Directory) else None
             self._built = None
             self._forget()
             if gone is not None:
@@ -299,7 +347,7 @@ class Vfs:
     def mkdir(self, path: str) -> None:
         """``mkdir(2)``."""
         with self._lock:
-            parent, name = self._parent(path)
+            parent, name = self._parent(path, dots=errno.EEXIST)
             if name in parent.children:
                 raise error(errno.EEXIST, path)
             if parent.kernel:
@@ -337,16 +385,33 @@ class Vfs:
             self._forget()
 
     def rename(self, source: str, target: str) -> None:
-        """``rename(2)`` of anything onto a free name or a plain file."""
+        """``rename(2)``: a free name, or the place of what can be replaced by it."""
         with self._lock:
             node = self.node(source, follow=False)
-            old, old_name = self._parent(source)
-            new, new_name = self._parent(target)
+            old, old_name = self._parent(source, dots=errno.EBUSY)
+            new, new_name = self._parent(target, dots=errno.EBUSY)
             if old.kernel or new.kernel:
                 raise error(errno.EPERM, source)
-            if isinstance(new.children.get(new_name), Directory):
-                raise error(errno.EISDIR, target)
+            self._check_replaces(node, source, target, new.children.get(new_name))
             del old.children[old_name]
             self._built = None
             new.children[new_name] = node
             self._forget()
+
+    def _check_replaces(self, node: Node, source: str, target: str, there: Node | None) -> None:
+        """:raises OSError: ``node`` cannot come in the place of what is ``there``."""
+        if isinstance(node, Directory):
+            if node.kernel:
+                raise error(errno.EBUSY, source)  # a file system of its own is mounted there
+            below = self._walk(target.rstrip("/").rpartition("/")[0] or "/", follow=True)[0]
+            above = self._walk(source, follow=False)[0]
+            if below[: len(above)] == above:
+                raise error(errno.EINVAL, target)
+        if there is None:
+            return
+        if isinstance(there, Directory) and not isinstance(node, Directory):
+            raise error(errno.EISDIR, target)
+        if isinstance(node, Directory) and not isinstance(there, Directory):
+            raise error(errno.ENOTDIR, target)
+        if isinstance(there, Directory) and there.children and there is not node:
+            raise error(errno.ENOTEMPTY, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getopt
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -36,7 +37,8 @@ class ProgramExit(Exception):
 class Invocation:
     """One run of a program: its words, environment, directory and streams.
 
-    ``mounts``: in a container, path there and where on the host it leads.
+    ``mounts``: in a container, path there and where on the host it leads. ``depth``: how many scripts and
+    programs run each other, down to this one.
     """
 
     host: EmulatedHost
@@ -46,6 +48,7 @@ class Invocation:
     cwd: str
     streams: Streams
     mounts: tuple[tuple[str, str], ...] = ()
+    depth: int = 0
 
     @property
     def name(self) -> str:
@@ -81,6 +84,21 @@ class Invocation:
         """Return ``word`` between the quotation marks that GNU programs use in this locale."""
         locale = self.env.get("LC_ALL") or self.env.get("LANG", "")
         return f"\u2018{word}\u2019" if "UTF-8" in locale.upper() else f"'{word}'"
+
+    def integer(self, text: str, complaint: str, *, status: int = 1) -> int:
+        """Return the whole number ``text``. :raises ProgramExit: it is none, after ``complaint``."""
+        if re.fullmatch(r"[-+]?[0-9]{1,18}", text) is None:
+            self.complain(complaint)
+            raise ProgramExit(status)
+        return int(text)
+
+    def operands(self, words: list[str], least: int) -> list[str]:
+        """Return ``words``. :raises ProgramExit: they are fewer than ``least``, after the complaint."""
+        if len(words) < least:
+            self.complain(f"missing operand after '{words[-1]}'" if words else "missing operand")
+            self.err(f"Try '{self.name} --help' for more information.\n")
+            raise ProgramExit(1)
+        return words
 
     def with_words(self, argv: list[str]) -> Invocation:
         """Return the same invocation with other words, as for a program that runs another."""

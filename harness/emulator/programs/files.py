@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import re
 import stat as modes
 import time
 
@@ -249,6 +250,7 @@ def mv(run: Invocation) -> int:
     """Rename files."""
     _, words = run.options("fvn")
     status = 0
+    run.operands(words, 2)
     *sources, target = words
     for source in sources:
         try:
@@ -268,6 +270,7 @@ def cp(run: Invocation) -> int:
     """Copy plain files."""
     _, words = run.options("fvp")
     status = 0
+    run.operands(words, 2)
     *sources, target = words
     for source in sources:
         try:
@@ -300,7 +303,10 @@ def touch(run: Invocation) -> int:
 
 def chmod(run: Invocation) -> int:
     """Set octal permission bits; ``+x`` adds execution."""
-    mode, *words = run.argv[1:]
+    mode, *words = run.operands(run.argv[1:], 2)
+    if re.fullmatch("[0-7]{1,4}|[ugoa]*[-+=][rwxst]*", mode) is None:
+        run.complain(f"invalid mode: {run.quoted(mode)}")
+        return 1
     status = 0
     for word in words:
         try:
@@ -309,7 +315,7 @@ def chmod(run: Invocation) -> int:
             run.complain(f"cannot access '{word}': {reason(error)}")
             status = 1
             continue
-        node.mode = int(mode, 8) if mode.isdigit() else node.mode | 0o111
+        node.mode = int(mode, 8) if mode[:1] in "01234567" else node.mode | 0o111
     return status
 
 
@@ -347,6 +353,7 @@ def mktemp(run: Invocation) -> int:
 
 def basename(run: Invocation) -> int:
     """Write the last part of a path."""
+    run.operands(run.argv[1:], 1)
     name = run.argv[1].rstrip("/").rpartition("/")[2]
     run.out((name.removesuffix(run.argv[2]) if len(run.argv) > 2 else name) + "\n")
     return 0

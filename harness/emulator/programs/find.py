@@ -47,6 +47,9 @@ class _Search:
                 raise self._wrong(f"paths must precede expression: `{word}'")
             else:
                 self.roots.append(word)
+        for name in ("-maxdepth", "-mindepth"):
+            if re.fullmatch("[0-9]{1,9}", self.tests.get(name, "0")) is None:
+                raise self._wrong(f"Expected a positive decimal integer argument to {name}")
         kind = self.tests.get("-type", "f")
         if kind not in "bcdpfls" or len(kind) != 1:
             raise self._wrong(f"Unknown argument to -type: {kind}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 
 from harness.emulator.programs.base import Invocation, Main, reason
@@ -43,7 +44,12 @@ def flock(run: Invocation) -> int:
         return _EX_USAGE
     path, *command = words
     if command[:1] == ["-c"]:
-        command = ["sh", "-c", command[1]]
+        command = ["sh", "-c", command[1] if len(command) > 1 else ""]
+    conflict = run.integer(options.get("-E", "1"), "invalid exit code", status=_EX_USAGE)
+    patience = options.get("-w", "inf")
+    if re.fullmatch(r"inf|[0-9]{1,9}(\.[0-9]{0,9})?", patience) is None or not command:
+        run.complain(f"invalid timeout value: {patience}" if command else "no command")
+        return _EX_USAGE
     try:
         if not run.vfs.exists(run.path(path)):
             run.vfs.open(run.path(path), create=True)
@@ -51,13 +57,12 @@ def flock(run: Invocation) -> int:
     except OSError as error:
         run.complain(f"cannot open lock file {path}: {reason(error)}")
         return _EX_NOINPUT
-    conflict = int(options.get("-E", "1"))
-    deadline = time.monotonic() + float(options.get("-w", "inf"))
+    deadline = time.monotonic() + float(patience)
     while not run.host.locks.acquire(node, run.process, exclusive="-s" not in options):
         if "-n" in options or time.monotonic() > deadline:
             if "-v" in options:
                 run.complain("failed to get lock" if "-n" in options else "timeout while waiting to get lock")
-            return conflict
+            return conflict & 0xFF
         with run.host.clock.waiting():
             time.sleep(_POLL_SECONDS)
         run.process.check()

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from harness.emulator import vfs
+from harness.emulator.linear_regex import LinearRegex, is_risky
 from harness.emulator.programs.base import Invocation, Main, ProgramExit, reason
 
 _CLASSES = {
@@ -66,6 +67,7 @@ def to_python(pattern: str, *, extended: bool) -> str:
                 raise re.error("Unmatched [, [^, [:, [., or [=")
             body = pattern[at + 1 : end].replace("\\", "\\\\")
             body = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], ""), body)
+            body = re.sub(r"(?<!\\)[\[&~|]", r"\\\g<0>", body)  # sets of sets are Python's alone
             out.append(f"[{body}]")
             at = end + 1
             continue
@@ -89,6 +91,7 @@ def to_python(pattern: str, *, extended: bool) -> str:
 class _Search:
     flags: frozenset[str]
     regex: re.Pattern[bytes]
+    linear: LinearRegex | None
     limit: int
     named: bool
 
@@ -127,6 +130,8 @@ class _Search:
         return selected > 0
 
     def _selects(self, line: bytes) -> bool:
+        if self.linear is not None:
+            return self.linear.search(line) is not ("-v" in self.flags)
         match = self.regex.fullmatch(line) if "-x" in self.flags else self.regex.search(line)
         return (match is not None) is not ("-v" in self.flags)
 
@@ -162,17 +167,24 @@ def _prepare(run: Invocation) -> tuple[_Search, list[str]]:
     try:
         sources = [re.escape(p) if "-F" in flags else to_python(p, extended="-E" in flags) for p in patterns]
         joined = "|".join(f"(?:{source})" for source in sources)
+        linear = None
+        if any(map(is_risky, sources)):
+            if flags & {"-o", "-w"}:
+                raise re.error("an emulated host does not offer -o and -w for such an expression")
+            linear = LinearRegex(joined, ignore_case="-i" in flags, whole="-x" in flags)
         if "-w" in flags:
             joined = rf"(?<!\w)(?:{joined})(?!\w)"
         regex = re.compile(joined.encode("utf-8", "surrogateescape"), re.IGNORECASE if "-i" in flags else 0)
-    except re.error as problem:
-        run.complain(_GNU_WORDS.get(problem.msg, problem.msg))
+    except (re.error, OverflowError, RecursionError) as problem:
+        message = problem.msg if isinstance(problem, re.error) else "Regular expression too big"
+        run.complain(_GNU_WORDS.get(message, message))
         raise ProgramExit(2) from None
     recursive = bool(flags & {"-r", "-R"})
     named = "-H" in flags or ("-h" not in flags and (len(words) > 1 or recursive))
     if recursive and not words:
         words = ["."]
-    return _Search(flags, regex, int(options.get("-m", "-1")), named), words
+    limit = run.integer(options.get("-m", "-1"), "invalid max count", status=2)
+    return _Search(flags, regex, linear, limit, named), words
 
 
 def _files(run: Invocation, word: str, recursive: bool) -> list[str]:

@@ -16,14 +16,24 @@ def execute(invocation: Invocation, words: list[str], env: dict[str, str], *, re
 
     :raises ProgramNotFound: there is no such program.
     """
-    shell = Shell(invocation.host, invocation.process, invocation.streams, env, cwd=invocation.cwd)
+    shell = _shell(invocation, env)
     status = shell.run_program(words, invocation.streams, replace_shell=replace_process, report_missing=False)
     return status if status >= 0 or replace_process else SIGNAL_BASE - status
 
 
+def _shell(invocation: Invocation, env: dict[str, str]) -> Shell:
+    return Shell(
+        invocation.host,
+        invocation.process,
+        invocation.streams,
+        env,
+        cwd=invocation.cwd,
+        depth=invocation.depth,
+    )
+
+
 def run_builtin(invocation: Invocation) -> int:
     """Run a builtin as the program of the same name (``/usr/bin/echo``), whose ways are bash's."""
-    env, cwd = invocation.env, invocation.cwd
-    shell = Shell(invocation.host, invocation.process, invocation.streams, env, cwd=cwd)
+    shell = _shell(invocation, invocation.env)
     shell.messages.prefix = ""
     return BUILTINS[invocation.name](shell, [invocation.name, *invocation.argv[1:]])

@@ -70,6 +70,12 @@ def _slots(run: Invocation) -> list[_Slot]:
     return found
 
 
+_SLOT = re.compile(
+    r"(?:(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}|\*):)?([0-9a-fA-F]{1,2}|\*)?(?:\.([0-7*]))?"
+)
+_KIND = re.compile(r"([0-9a-fA-F]{0,4}|\*):([0-9a-fA-F]{0,4}|\*)(:([0-9a-fA-F]{0,6}|\*))?")
+
+
 def _hex(text: str) -> int | None:
     return None if text in ("", "*") else int(text, 16)
 
@@ -83,9 +89,7 @@ def _matches(slot: _Slot, options: dict[str, str]) -> bool:
         if any(want is not None and want != have for want, have in zip(wanted, actual, strict=True)):
             return False
     if "-s" in options:
-        form = re.fullmatch(
-            r"(?:(?:([0-9a-fA-F]+):)?([0-9a-fA-F]+|\*):)?([0-9a-fA-F]+|\*)?(?:\.([0-7*]))?", options["-s"]
-        )
+        form = _SLOT.fullmatch(options["-s"])
         assert form is not None  # checked before
         domain, bus, rest = slot.address.split(":")
         device, function = rest.split(".")
@@ -179,14 +183,14 @@ def lspci(run: Invocation) -> int:
         options, words = run.options("nmvkDPd:s:tqb")
     except ProgramExit:
         raise ProgramExit(1) from None
-    letters = "".join(re.split("[sd]", word[1:], maxsplit=1)[0] for word in run.argv[1:] if word[0] == "-")
+    letters = "".join(re.split("[sd]", word[1:], maxsplit=1)[0] for word in run.argv[1:] if word[:1] == "-")
     if words:
         run.err("Usage: lspci [<switches>]\n")
         return 1
-    if "-s" in options and not re.fullmatch(r"[0-9a-fA-F:.*]+", options["-s"]):
+    if "-s" in options and not _SLOT.fullmatch(options["-s"]):
         run.complain(f"-s: Invalid slot number: {options['-s']}")
         return 1
-    if "-d" in options and not re.fullmatch(r"[0-9a-fA-F*]*:[0-9a-fA-F*]*(:[0-9a-fA-F*]*)?", options["-d"]):
+    if "-d" in options and not _KIND.fullmatch(options["-d"]):
         run.complain("-d: ':' expected")
         return 1
     namer = _Namer(letters.count("n"))

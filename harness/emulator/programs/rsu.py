@@ -49,7 +49,10 @@ class _Tool:
                 if name in ("-p", "--page"):
                     page = value
                 else:
-                    wait = max(float(value), _LEAST_WAIT)
+                    wait = max(
+                        float(value) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{0,6})?", value) else 0.0,
+                        _LEAST_WAIT,
+                    )
             elif word in ("-d", "--debug", "-f", "--force"):
                 continue
             elif word in ("-h", "--help"):

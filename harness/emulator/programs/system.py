@@ -7,9 +7,11 @@ import os
 import re
 import time
 
+from harness.emulator.linear_regex import LinearRegex
 from harness.emulator.programs.base import Invocation, Main, ProgramExit
 from harness.emulator.programs.launch import ProgramNotFound, execute, run_builtin, run_script
 
+_LONGEST_SLEEP = 365 * 86400.0  # lab time jumps over a sleep: it is not to leave the calendar
 _WEEKDAY_DATE = "%a %b %e %H:%M:%S"
 
 
@@ -52,7 +54,8 @@ def date(run: Invocation) -> int:
     if "-I" in options:
         form = "%Y-%m-%d" if options["-I"] == "date" else "%Y-%m-%dT%H:%M:%S+00:00"
     form = form.replace("%s", str(int(now))).replace("%N", f"{int(now % 1 * 1e9):09d}")
-    run.out(time.strftime(form, moment) + "\n")
+    safe = form.encode("utf-8", "surrogateescape").decode("latin-1")  # strftime takes no half a character
+    run.streams.stdout.write(time.strftime(safe, moment).encode("latin-1", "replace") + b"\n")
     return 0
 
 
@@ -93,6 +96,7 @@ def env(run: Invocation) -> int:
 
 def nohup(run: Invocation) -> int:
     """Run a program; there is no hangup to shield it from."""
+    run.operands(run.argv[1:], 1)
     return _become(run, run.argv[1:], run.env, f"failed to run command {run.quoted(run.argv[1])}")
 
 
@@ -119,13 +123,14 @@ def which(run: Invocation) -> int:
 
 def sleep(run: Invocation) -> int:
     """Let lab time pass."""
-    try:
-        seconds = sum(
-            float(word.rstrip("smh")) * {"m": 60, "h": 3600}.get(word[-1], 1) for word in run.argv[1:]
-        )
-    except ValueError:
-        run.complain(f"invalid time interval {run.quoted(run.argv[1])}")
-        return 1
+    seconds = 0.0
+    for word in run.operands(run.argv[1:], 1):
+        interval = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|inf(?:inity)?)([smhd]?)", word)
+        if interval is None:
+            run.complain(f"invalid time interval {run.quoted(word)}")
+            return 1
+        unit = {"m": 60, "h": 3600, "d": 86400}.get(interval[2], 1)
+        seconds += min(float(interval[1]) * unit, _LONGEST_SLEEP)
     with run.host.clock.actor():
         run.process.sleep(seconds)
     return 0
@@ -228,7 +233,11 @@ def pgrep(run: Invocation) -> int:
         run.complain("no matching criteria specified")
         run.err("Try `pgrep --help' for more information.\n")
         return 2
-    regex = re.compile(words[0])
+    try:
+        regex = LinearRegex(words[0], whole="-x" in options)
+    except (re.error, OverflowError) as problem:
+        run.complain(f"{problem}")
+        return 2
     found = []
     for process in run.host.processes.all():
         if process is run.process:
@@ -236,7 +245,7 @@ def pgrep(run: Invocation) -> int:
         command = " ".join(process.argv)
         short = process.argv[0].rpartition("/")[2][:15]
         subject = command if "-f" in options else short
-        if regex.fullmatch(subject) if "-x" in options else regex.search(subject):
+        if regex.search(subject.encode("utf-8", "surrogateescape")):
             label = f" {command}" if "-a" in options else f" {short}" if "-l" in options else ""
             found.append(f"{process.pid}{label}\n")
     if "-o" in options:

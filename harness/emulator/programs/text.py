@@ -57,10 +57,13 @@ def cat(run: Invocation) -> int:
 
 def _ends(run: Invocation, *, first: bool) -> int:
     argv = [
-        f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdigit() and before not in ("-n", "-c") else word
+        f"-n{word[1:]}"
+        if word[:1] == "-" and word[1:].isascii() and word[1:].isdigit() and before not in ("-n", "-c")
+        else word
         for before, word in zip(["", *run.argv], run.argv, strict=False)
     ]
     options, words = run.with_words(argv).options("n:c:qv")
+    run.integer(_count(options), f"invalid number of lines: '{_count(options)}'")
     titled = "-v" in options or (len(words) > 1 and "-q" not in options)
     status = 0
     title = ""

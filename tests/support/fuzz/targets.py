@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from support.fuzz import documents, images, texts
+from support.fuzz import documents, hosts, images, texts
 from support.fuzz.engine import Target
 
-ALL: tuple[Target, ...] = (*images.TARGETS, *texts.TARGETS, *documents.TARGETS)
+ALL: tuple[Target, ...] = (*images.TARGETS, *texts.TARGETS, *documents.TARGETS, *hosts.TARGETS)
 BY_NAME = {target.name: target for target in ALL}
