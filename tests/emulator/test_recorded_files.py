@@ -140,6 +140,7 @@ def test_patterns_match_what_is_recorded_and_ask_for_nothing(files: RecordedVfs,
     assert files.glob("/sys/bus/pci/devices/*/vendor") == [f"{CARD}/vendor"]
     assert files.glob("/sys/class/*/x") == []
     assert files.glob(f"{CARD}/net/*/address") == []
+    assert files.glob(f"{CARD}/iommu/*/type") == []
     assert noted == []
 
 

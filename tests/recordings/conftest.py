@@ -28,8 +28,8 @@ from harness.recordings.session import Session
 __all__ = ["access", "openssh", "peer"]
 
 RECIPES = load_recipes((Path(__file__).parents[2] / "fixtures/images.yaml").read_text())
-#: Lab seconds in a real one: a flash of 25 s takes a quarter of a second, and is looked at 25 times.
-SCALE = 100.0
+#: Lab seconds in a real one: a flash of 25 s takes about one, and is looked at 25 times.
+SCALE = 20.0
 INVENTORY = """\
 version: 1
 default_lab: small

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ConfigurationError, InfrastructureError
+from harness.recordings import files
 from harness.recordings.files import LARGEST, check_target, dumps, read_recording, write_recording
 from harness.recordings.model import Entry, Recording
 
@@ -167,6 +168,16 @@ def test_a_small_file_that_unpacks_without_an_end_does_not_fill_the_memory(tmp_p
     assert file.stat().st_size < 100_000
     with pytest.raises(ConfigurationError, match="larger than 64 MiB"):
         read_recording(file)
+
+
+def test_no_more_is_unpacked_than_a_recording_may_have(tmp_path: Path, monkeypatch: Any) -> None:
+    """What is behind the limit is damaged, and is not come to."""
+    monkeypatch.setattr(files, "LARGEST", 20_000)
+    packed = gzip.compress(b" " * 10_000_000)
+    assert len(packed) < 20_000
+    (tmp_path / "big.json.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(ConfigurationError, match="larger than"):
+        read_recording(tmp_path / "big.json.gz")
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -36,16 +36,15 @@ def test_the_phases_of_a_flash_are_recorded_with_their_times(flashed: Any) -> No
     assert 22 < flash.ended < 30
     assert statuses(recording)[0] == statuses(recording)[-1] == "idle"
     assert "preparing" in statuses(recording)
-    preparing = next(s for s in flash.samples if s.values["status"].data == b"preparing\n")
-    assert preparing.at < 5
-    assert 15 < preparing.until < 21
-    assert preparing.values["error"] == Entry("unreadable", text="EBUSY")
-    assert preparing.values["remaining_size"].data == b"17408\n"
+    preparing = [s for s in flash.samples if s.values["status"].data == b"preparing\n"]
+    assert preparing[0].at < 10
+    assert 10 < preparing[-1].until < 21
+    assert preparing[0].values["error"] == Entry("unreadable", text="EBUSY")
+    assert preparing[0].values["remaining_size"].data == b"17408\n"
     assert flash.samples[-1].values["remaining_size"].data == b"0\n"
     gone = [s for s in reset.samples if s.values["device"].text == "ENOENT"]
-    assert len(gone) == 1
     # The card is away for 4 s; `rsu` waits for 10 (n3000.md 4.6).
-    assert 0 < gone[0].at < gone[0].until < 5
+    assert 0 < gone[0].at <= gone[-1].until < 5
     assert 10 <= reset.ended < 12
     text = "".join(piece.text for piece in flash.output)
     assert "updating from file {image} with size 17408" in text
@@ -212,9 +211,12 @@ def test_files_follow_the_time_of_the_flash(slow: Any, image: Any) -> None:
 
 def test_what_a_signal_does_was_not_recorded(slow: Any, image: Any) -> None:
     driver = slow.driver()
+    begun = slow.lab.bench.lab_time()
 
     def stop(phase: str) -> None:
         if phase == "preparing":
+            while slow.lab.bench.lab_time() < begun + 6:  # the status of this time was recorded
+                time.sleep(0.01)
             driver.signal("TERM")
 
     result = driver.flash(image("A/csk0"), "image", None, at_phase=stop, idle_deadline=2.0)
