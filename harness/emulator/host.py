@@ -41,6 +41,8 @@ CONDITIONS = {
     "no-image-load": "a mainline kernel: no control/image_load, so that rsu cannot work",
     "sysfs-unreadable": "every read of a card's attribute fails with EIO",
     "no-tool-image": "the tool image is gone, as after the kubelet's garbage collection",
+    "disk-full": "no plain file can grow: ENOSPC",
+    "disk-read-only": "nothing on the disk can be changed: EROFS; /run, /dev and kernel files can",
 }
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -149,6 +151,8 @@ class EmulatedHost:
                 self.vfs.remove_tree(f"/usr/bin/{tool}")
             else:
                 self.vfs.place(f"/usr/bin/{tool}", Executable(tool, self.programs[tool]))
+        self.vfs.disk.full = "disk-full" in self.conditions
+        self.vfs.disk.read_only = "disk-read-only" in self.conditions
         if name == "no-tool-image" and self.engine is not None:
             self.engine.images = [] if on else [TOOL_IMAGES[self.era]]
         for tree in self.trees.values():

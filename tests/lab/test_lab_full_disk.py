@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from harness.cards.driver import CardDriver
 from harness.cards.truth import read_truth
 from harness.errors import HarnessError, InfrastructureError
 from harness.hosts.ssh import SshHost
 from harness.lab.running import RunningLab, start_lab
+from harness.record import History
 
 ADDRESS = "0000:b2:00.0"
 #: What the disk takes of one file: a card's state, and not a page of 16 KiB.
@@ -110,3 +112,35 @@ def test_fit_that_the_disk_does_not_take_is_an_error_of_the_lab(inventory: Any, 
     with start_lab(inventory, state_dir=tmp_path) as lab:
         assert lab.bench is not None
         assert lab.bench.oracle("left/card0")["flash_count"] == 7
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [("disk-full", "the disk is full: 0 bytes are free there"), ("disk-read-only", "could not be written")],
+)
+def test_image_that_the_hosts_disk_does_not_take_is_not_flashed(
+    lab: Any,
+    inventory: Any,
+    tmp_path: Path,
+    host: Callable[[RunningLab], SshHost],
+    image: Callable[[str], bytes],
+    condition: str,
+    said: str,
+) -> None:
+    _, entry = inventory.lab(None).card("left/card0")
+    with History(tmp_path / "history.jsonl") as history:
+        card = CardDriver(host(lab), entry, history, real=False)
+        lab.bench.condition("left", condition, True)
+        try:
+            with pytest.raises(InfrastructureError) as caught:
+                card.flash(image("unsigned"), "unsigned", None)
+            assert said in caught.value.message
+            assert "/tmp/hil-" in caught.value.message
+        finally:
+            lab.bench.condition("left", condition, False)
+        assert card.truth().flash_count == 0
+        assert lab.bench.oracle("left/card0")["flash_count"] == 0
+        assert card.host.list("/tmp") == []
+        kinds = [record.kind for record in history.records]
+        assert kinds == ["intent", "observation", "completion"]
+        assert card.flash(image("unsigned"), "unsigned", None).exit_code == 0

@@ -333,6 +333,24 @@ def _checksum(run: Invocation) -> int:
     return status
 
 
+def df(run: Invocation) -> int:
+    """Write how much room there is; ``-P -k``: one line for each, in KiB."""
+    _, words = run.options("Pkh")
+    status = 0
+    disk = run.vfs.disk
+    size, used = disk.capacity >> 10, -(-disk.used // 1024)
+    run.out("Filesystem     1024-blocks      Used Available Capacity Mounted on\n")
+    for word in words or ["/"]:
+        try:
+            run.vfs.node(run.path(word))
+        except OSError as error:
+            run.complain(f"{word}: {reason(error)}")
+            status = 1
+            continue
+        run.out(f"/dev/sda2      {size:>11} {used:>9} {size - used:>9} {100 * used // size:>7}% /\n")
+    return status
+
+
 def mktemp(run: Invocation) -> int:
     """Make a file (``-d``: a directory) with a fresh name."""
     options, words = run.options("dp:t")
@@ -384,6 +402,7 @@ PROGRAMS: dict[str, Main] = {
     "sha1sum": _checksum,
     "md5sum": _checksum,
     "mktemp": mktemp,
+    "df": df,
     "basename": basename,
     "dirname": dirname,
 }
