@@ -6,13 +6,14 @@ JOBS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regression test lint bench clean
+.PHONY: help setup regression test lint bench fuzz clean
 
 help:
 	@echo "make regression   flash every kind of image on the emulated lab, judge every report, print a summary"
 	@echo "make test         the harness's own tests"
 	@echo "make lint         ruff and mypy"
 	@echo "make bench        what the harness costs, beside its goals"
+	@echo "make fuzz         a million damaged inputs for every reader of untrusted bytes (nightly)"
 	@echo "make setup        only set .venv up"
 	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
 
@@ -32,6 +33,9 @@ lint: setup
 
 bench: setup
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: setup
+	@$(BIN)/python tests/fuzz/nightly.py $(ARGS)
 
 clean:
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build ./*.egg-info

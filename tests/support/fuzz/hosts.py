@@ -455,9 +455,9 @@ def _hard_sftp() -> Sequence[bytes]:
 
 
 TARGETS = (
-    Target("shell-syntax", _commands, check_syntax, _command_mutator, share=10, hard=_hard_commands),
+    Target("shell-syntax", _commands, check_syntax, _command_mutator, share=12, hard=_hard_commands),
     Target("shell", _commands, check_command, _command_mutator, share=3, short=120, hard=_hard_commands),
-    Target("paths", _path_seeds, check_paths, _path_mutator, share=6, short=200),
-    Target("pattern", _patterns, check_pattern, _path_mutator, share=6, hard=_hard_patterns),
+    Target("paths", _path_seeds, check_paths, _path_mutator, share=8, short=200),
+    Target("pattern", _patterns, check_pattern, _path_mutator, share=8, hard=_hard_patterns),
     Target("sftp", _sessions, check_sftp, _PacketMutator, share=3, short=120, hard=_hard_sftp),
 )

@@ -225,8 +225,8 @@ def _payloads() -> tuple[bytes, ...]:
 
 
 TARGETS = (
-    Target("image-parse", images, check_parse, ImageMutator, share=12),
-    Target("image-verify", images, check_verify, ImageMutator, share=6, short=150),
-    Target("image-facts", images, check_facts, ImageMutator, share=6, short=150),
-    Target("image-payload", _payloads, check_payload, Mutator, share=6),
+    Target("image-parse", images, check_parse, ImageMutator, share=14),
+    Target("image-verify", images, check_verify, ImageMutator, share=4, short=150),
+    Target("image-facts", images, check_facts, ImageMutator, share=3, short=150),
+    Target("image-payload", _payloads, check_payload, Mutator, share=10),
 )
