@@ -127,6 +127,9 @@ _RESERVED = frozenset(
 )
 #: Reserved words of a real shell that this one does not know.
 _UNSUPPORTED = frozenset(("case", "esac", "function", "select", "[[", "coproc"))
+_OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
+_RESERVED_FORM = re.compile(r"[a-z]+|[{}!]")
+_PLAIN = re.compile(r"[^ \t\n;&|()<>'\"\\$`]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _SPECIAL = "@*#?$!-0123456789"
@@ -170,12 +173,13 @@ class _Parser:
     def _operator(self) -> str:
         """Return the operator that comes next, empty where none does."""
         self._blank()
-        return next((op for op in _OPERATORS if self._text.startswith(op, self._at)), "")
+        match = _OPERATOR.match(self._text, self._at)
+        return match[0] if match else ""
 
     def _reserved(self) -> str:
         """Return the reserved word that comes next, empty where none does."""
         self._blank()
-        match = re.compile(r"[a-z]+|[{}!]").match(self._text, self._at)
+        match = _RESERVED_FORM.match(self._text, self._at)
         if match is None or match[0] not in _RESERVED:
             return ""
         after = self._text[match.end() : match.end() + 1]
@@ -405,7 +409,7 @@ class _Parser:
             elif character in "$`":
                 parts.append(self._expansion(quoted=False))
             else:
-                match = re.compile(r"[^ \t\n;&|()<>'\"\\$`]+").match(self._text, self._at)
+                match = _PLAIN.match(self._text, self._at)
                 assert match is not None
                 parts.append(Text(match[0]))
                 self._at = match.end()
