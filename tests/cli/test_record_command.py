@@ -87,6 +87,9 @@ def test_from_a_card_to_a_file_to_a_lab_and_back(project: Project) -> None:
     told = second.tree(0).items()
     assert {path for path, entry in told if first.tree(0).get(path) != entry} <= {"/proc/uptime"}
     assert len(told) > 250
+    reset = project.hil("card", "reset", "left/card0", "--inventory", inventory)
+    assert reset.returncode == 3
+    assert "not in the recording: rsu bmcimg 0000:b2:00.0" in reset.stderr
     status = json.loads(project.hil("lab", "status", "left-card0", "-o", "json").stdout)
     assert status[0]["unrecorded"] != []
     assert {missed["host"] for missed in status[0]["unrecorded"]} == {"left"}
