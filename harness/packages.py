@@ -143,8 +143,8 @@ def unpacked(
 ) -> Path:
     """Return the root below which ``packages`` are unpacked in ``folder``, once for all processes.
 
-    :param also: names further packages, given the root with the first ones, such as
-        :func:`packages_of_missing_libraries` does.
+    :param also: names further packages, given the root with those so far, such as
+        :func:`packages_of_missing_libraries` does; asked until it names no new one.
     :raises PackageError: they cannot be fetched or unpacked.
     """
     root = folder / "root"
@@ -160,10 +160,11 @@ def unpacked(
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 archive = Archive(Path(scratch))
                 built = Path(scratch) / "root"
-                for package in packages:
+                wanted = list(packages)
+                for package in wanted:
                     archive.unpack(package, built)
-                for package in also(built) if also else ():
-                    archive.unpack(package, built)
+                    if also and package == wanted[-1]:
+                        wanted += [more for more in also(built) if more not in wanted]
                 built.rename(root)
     except OSError as error:
         raise PackageError(f"{error.filename or folder}: {error.strerror}") from None

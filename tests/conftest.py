@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-#: For tests that run pytest itself.
-pytest_plugins = ("pytester",)
+#: For tests that run pytest itself; fixtures that several folders use, made once for the test process.
+pytest_plugins = ("pytester", "support.mounted")
 
 #: Seconds that what is ending at the end of a session may take to be gone.
 GRACE = 5.0

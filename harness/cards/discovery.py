@@ -1,11 +1,9 @@
-"""Which cards a machine has, and where a card is now: by `lspci` and sysfs over a host, or by pyudev."""
+"""Which cards a host has, and where a card is now, by `lspci` and sysfs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from harness.cards import values
 from harness.cards.generations import attributes_of
@@ -115,37 +113,3 @@ def find_card(host: Host, identity: str, *, sysfs: str = "/sys", deadline: float
             f"Two cards of {host.name} say that they are {identity}: {' and '.join(places)}."
         )
     return places[0] if places else None
-
-
-def discover_local(context: Any = None) -> list[FoundCard]:
-    """Return the cards of this machine by udev.
-
-    :param context: a :class:`pyudev.Context`; the system's by default.
-    """
-    if context is None:
-        import pyudev
-
-        context = pyudev.Context()
-    return sorted(_udev_cards(context.list_devices(subsystem="pci")), key=lambda card: card.address)
-
-
-def _udev_cards(devices: Iterable[Any]) -> Iterable[FoundCard]:
-    for device in devices:
-        if device.properties.get("PCI_ID", "").upper() != f"{VENDOR:04X}:{MANAGEMENT:04X}":
-            continue
-        address = values.pci_address(device.sys_name)
-        if isinstance(address, Unknown):
-            continue
-        yield FoundCard(address, _udev_identity(device.sys_path))
-
-
-def _udev_identity(sys_path: str) -> Value[str]:
-    from pathlib import Path
-
-    files = [file for pattern in _MAC_PATTERNS for file in Path(sys_path).glob(pattern)]
-    if len(files) != 1:
-        return NOT_EXPOSED if not files else Unknown("more than one MAC")
-    try:
-        return values.mac(files[0].read_text(errors="replace"))
-    except OSError as error:
-        return Unknown(error.strerror or "unreadable")

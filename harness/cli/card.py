@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,6 +59,27 @@ def _listed(host: Host, card: Card) -> dict[str, Any]:
         "real": host.real,
         "irreversible": list(card.irreversible),
     }
+
+
+@app.command(epilog="Examples:  hil card local     hil lab mount -- hil card local -o json")
+def local(output: FormOption = "table") -> None:
+    """Show the cards of this machine, as udev has them; no inventory is read and nothing is opened."""
+    from harness.cards.local import local_cards
+
+    found = local_cards()
+    if output == "json":
+        typer.echo(json.dumps([_as_json(card) for card in found], indent=1))
+        return
+    if not found:
+        typer.echo("This machine has no card: no function 8086:0b30.")
+    for card in found:
+        typer.echo(f"{card.address}  MAC {card.identity}, slot {card.slot}")
+        for function in card.functions:
+            ids = ":".join(str(i) if isinstance(i, Unknown) else f"{i:04x}" for i in function.ids)
+            virtual = function.virtual
+            many = "" if isinstance(virtual, Unknown) else f", {virtual.enabled} of {virtual.total} VFs"
+            node = f"NUMA node {function.numa_node}{many}"
+            typer.echo(f"  {function.address}  {ids}  {function.driver or 'no driver':10}  {node}")
 
 
 @app.command(epilog="Example:  hil card show subcloud1/card0")
@@ -134,7 +156,11 @@ def reset(
 def _as_json(value: Any) -> Any:
     if isinstance(value, Unknown):
         return {"unknown": value.reason}
-    return sorted(value) if isinstance(value, (frozenset, list, tuple)) else value
+    if is_dataclass(value):
+        return {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(part) for part in value]
+    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def _as_text(name: str, value: Any) -> str:

@@ -192,6 +192,9 @@ class CardTree:
             return
         generation = self.host.generation
         self._pci_node(path, replace(function, driver=PCI_DRIVERS[generation]))
+        # The driver makes virtual functions of ports that an ioctl has released, which nobody does here.
+        self.attribute(f"{path}/sriov_totalvfs", "1\n")
+        self.attribute(f"{path}/sriov_numvfs", "0\n", _enable_virtual_functions)
         self.log_name = (place_legacy if generation == "A" else place_dfl)(self, path)
 
     def _pci_node(self, path: str, function: PciFunction, buses: bytes = b"") -> None:
@@ -239,6 +242,18 @@ _TEXTS: dict[bytes, bytes] = {}
 def _shared(text: bytes) -> bytes:
     """Return the same object for the same text: cards by the hundred are alike in most of what they show."""
     return _TEXTS.setdefault(text, text)
+
+
+def _enable_virtual_functions(data: bytes, offset: int) -> None:
+    """``sriov_numvfs``: as ``sriov_numvfs_store`` and ``cci_pci_sriov_configure`` of the kernel answer."""
+    try:
+        wanted = int(data, 0)
+    except ValueError:
+        wanted = -1
+    if wanted > 1:
+        raise OSError(errno.ERANGE, os.strerror(errno.ERANGE))
+    if wanted != 0:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
 def _modalias(function: PciFunction) -> str:

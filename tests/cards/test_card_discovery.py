@@ -1,9 +1,7 @@
-"""Which cards a machine has: by lspci and sysfs through both kinds of host, and by udev."""
+"""Which cards a machine has, by lspci and sysfs through both kinds of host."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from support.cards import FileCard, Programs, add_card
@@ -12,7 +10,6 @@ from harness.cards.discovery import (
     FoundCard,
     PciFunction,
     discover,
-    discover_local,
     find_card,
     parse_lspci,
 )
@@ -88,27 +85,3 @@ def test_lspci_text() -> None:
         PciFunction("0000:1f:00.0", 0x8086, 0x0D8F),
         PciFunction("0000:5e:00.0", 0x8086, 0x0B30, answers=False),
     ]
-
-
-def test_by_udev(file_card: FileCard) -> None:
-    """What pyudev gives of a device: its name, its path and its properties."""
-
-    def device(name: str, pci_id: str, path: Path) -> Any:
-        return SimpleNamespace(sys_name=name, sys_path=str(path), properties={"PCI_ID": pci_id})
-
-    def list_devices(subsystem: str) -> list[Any]:
-        assert subsystem == "pci"
-        return [
-            device("0000:b2:00.0", "8086:0B30", file_card.device),
-            device("0000:b2:00.1", "8086:0D58", file_card.device),
-            device("0000:c1:00.0", "8086:0b30", file_card.device / "nowhere"),
-        ]
-
-    assert discover_local(SimpleNamespace(list_devices=list_devices)) == [
-        FoundCard("0000:b2:00.0", "64:4c:36:00:12:a0"),
-        FoundCard("0000:c1:00.0", NOT_EXPOSED),
-    ]
-
-
-def test_this_machine_by_udev_does_not_fail() -> None:
-    assert all(isinstance(card, FoundCard) for card in discover_local())

@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.mounted import HIL, INVENTORY, MountedLab, mounted_lab, mounts
-
-__all__ = ["mounted_lab", "mounts"]
+from support.mounted import HIL, INVENTORY, MountedLab
 
 MARK = "HIL_TEST_MARK"
 SECONDS = 20.0

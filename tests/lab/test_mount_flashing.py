@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mounted import MountedLab, image, mounted_lab, mounts, root_hash
-
-__all__ = ["mounted_lab", "mounts"]
+from support.mounted import MountedLab, image, root_hash
 
 FLASHER = str(Path(__file__).parents[1] / "support/abi_flasher.py")
 ADDRESS = "0000:b2:00.0"

@@ -18,16 +18,22 @@ from harness.images.recipes import Recipe, build, load_recipes
 from harness.inventory.load import load_inventory
 from harness.lab.background import BackgroundLab, background_lab
 from harness.lab.bench import Bench
-from harness.packages import PackageError, installed, tools_folder, unpacked
+from harness.packages import (
+    PackageError,
+    installed,
+    packages_of_missing_libraries,
+    tools_folder,
+    unpacked,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 HIL = Path(sys.executable).parent / "hil"
-#: Program -> the package that it comes in, and those of the libraries that it needs.
+#: Program -> the package that it comes in.
 PACKAGES = {
-    "lspci": ("pciutils", "libpci3", "libkmod2"),
-    "udevadm": ("udev", "libkmod2"),
-    "busybox": ("busybox-static",),
-    "umockdev-wrapper": ("umockdev", "libumockdev0"),
+    "lspci": "pciutils",
+    "udevadm": "udev",
+    "umockdev-run": "umockdev",
+    "busybox": "busybox-static",
 }
 _FOLDERS = ("usr/bin", "bin", "usr/sbin", "sbin")
 #: Makes what this machine does not allow fail, where it would only be told; for a CI that has it all.
@@ -49,29 +55,36 @@ labs:
           card0:
             address: 0000:b3:00.0
             identity: 64:4c:36:77:02:00
-            emulated: {moves_to: 0000:b2:00.0}
 """
+#: Where the card of the host `moving` is after its next reset.
+MOVES_TO = "0000:b2:00.0"
 
 
 @cache
 def program_environment() -> dict[str, str]:
     """Return the environment in which the programs of PACKAGES are found; fail the test without them."""
-    missing = [packages for program, packages in PACKAGES.items() if installed(program) is None]
+    missing = {package: program for program, package in PACKAGES.items() if installed(program) is None}
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     if not missing:
         return {"PATH": path}
-    names = list(dict.fromkeys(name for packages in missing for name in packages))
     try:
-        root = unpacked(names, tools_folder() / "mount-programs")
+        root = unpacked(list(missing), tools_folder() / "programs-in-mounts", also=_libraries)
     except PackageError as error:
         pytest.fail(
-            f"These tests need the packages {' '.join(names)}, which could not be unpacked: {error}\n"
-            f"Install them: sudo apt-get install {' '.join(packages[0] for packages in missing)}",
+            f"These tests need {', '.join(missing.values())}; unpacking the packages failed: {error}\n"
+            f"Install them: sudo apt-get install {' '.join(missing)}",
             pytrace=False,
         )
     libraries = {str(path.parent) for path in root.glob("**/*.so*")}
     folders = [str(root / folder) for folder in _FOLDERS]
     return {"PATH": ":".join([*folders, path]), "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+
+
+def _libraries(root: Path) -> list[str]:
+    """Return the packages of what the unpacked programs and libraries lack; busybox is a static one."""
+    programs = [root / folder / name for folder in _FOLDERS for name in PACKAGES if name != "busybox"]
+    found = [path for path in (*programs, *root.glob("usr/lib/*/*.so.*")) if path.is_file()]
+    return sorted({package for path in found for package in packages_of_missing_libraries(path)})
 
 
 @cache
@@ -245,4 +258,5 @@ def mounts(mounted_lab: MountedLab) -> MountedLab:
     """The lab, with cards as new."""
     for card in ("left/card0", "moving/card0"):
         mounted_lab.bench.fit(card, {})
+    mounted_lab.bench.moves_to("moving/card0", MOVES_TO)
     return mounted_lab

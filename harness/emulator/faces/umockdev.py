@@ -26,10 +26,8 @@ def device_description(files: Vfs, path: str, properties: Mapping[str, str]) -> 
     """Return the description of the one device at ``path`` below ``/sys``; empty where it is left out."""
     if _is_operated(files, f"/sys{path}"):
         return ""
-    lines = [f"P: {path}"]
-    if "DEVNAME" in properties:
-        lines.append(f"N: {properties['DEVNAME'].removeprefix('/dev/')}")
-    lines += [f"E: {name}={value}" for name, value in properties.items() if name != "DEVNAME"]
+    # No `N:` for a device's node: libumockdev ends the program when a device comes back to one.
+    lines = [f"P: {path}", *(f"E: {name}={value}" for name, value in properties.items())]
     lines += _attributes(files, f"/sys{path}", "")
     return "\n".join(lines) + "\n"
 

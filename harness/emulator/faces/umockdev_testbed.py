@@ -35,15 +35,18 @@ class _Testbed:
         self._object = library.umockdev_testbed_new()
         self._shown: set[str] = set()
         self.root = Path(library.umockdev_testbed_get_root_dir(self._object).decode())
+        (self.root / "dev").mkdir(exist_ok=True)
 
     def add(self, description: str) -> None:
-        """Add devices, in the form of `umockdev-record`, and bind them to their drivers."""
+        """Add devices, in the form of `umockdev-record`; make their nodes and bind them to their drivers."""
         self._library.umockdev_testbed_add_from_string(self._object, description.encode(), None)
         path = ""
         for line in description.splitlines():
             if line.startswith("P: "):
                 path = line[3:]
                 self._shown.add(path)
+            elif line.startswith("E: DEVNAME="):
+                Path(f"{self.root}{line.partition('=')[2]}").touch()
             elif line.startswith("L: driver="):
                 link = self._driver_link(path)
                 link.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +56,8 @@ class _Testbed:
         """Let a device come or go, and tell who listens to udev."""
         path = event["path"]
         if event["action"] == "add":
-            self.add(event["description"])
+            self.add(event["description"])  # libumockdev tells of it
+            return
         if path not in self._shown:
             return
         if event["action"] == "unbind" and (self.root / f"sys{path}" / "driver").is_symlink():
@@ -63,6 +67,8 @@ class _Testbed:
         if event["action"] == "remove":
             self._library.umockdev_testbed_remove_device(self._object, device)
             self._shown.discard(path)
+            if "DEVNAME" in event["properties"]:
+                Path(f"{self.root}{event['properties']['DEVNAME']}").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the tree."""

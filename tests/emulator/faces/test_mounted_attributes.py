@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from support.mounted import MountedLab, image, mounted_lab, mounts
-
-__all__ = ["mounted_lab", "mounts"]
+from support.mounted import MountedLab, image
 
 CARD = "left/card0"
 #: Runs in the mount: `NAME = how it ended` for each of the acts in the arguments.

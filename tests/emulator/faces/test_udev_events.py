@@ -8,11 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from support.mounted import MountedLab, mounted_lab, mounts, program_environment
+from support.mounted import MountedLab, program_environment
 
 from harness.emulator.faces.udev_messages import murmur, udev_message
-
-__all__ = ["mounted_lab", "mounts"]
 
 #: Listens with pyudev while the card is reset, by a write in the mount or (word `outside`) by somebody else.
 LISTENER = """
