@@ -55,6 +55,7 @@ labs:
           card0:
             address: 0000:b3:00.0
             identity: 64:4c:36:77:02:00
+            emulated: {moves_to: 0000:b2:00.0}
 """
 #: Where the card of the host `moving` is after its next reset.
 MOVES_TO = "0000:b2:00.0"
