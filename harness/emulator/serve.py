@@ -17,8 +17,9 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import paramiko
 
@@ -27,11 +28,11 @@ from harness.emulator.clock import LabClock
 from harness.emulator.control import Control
 from harness.emulator.faces.door import Door
 from harness.emulator.host import EmulatedHost
+from harness.emulator.runtime import CONTROL_NAME, make_runtime
 from harness.emulator.ssh_server import LOOPBACK, USER, Listener, SshFace, new_key
 from harness.errors import HarnessError, InfrastructureError
 from harness.images.payload import PayloadTable, load_payload_table
 
-CONTROL_NAME = "control"
 FACES_NAME = "faces"
 KEY_NAME = "client_key"
 KNOWN_HOSTS_NAME = "known_hosts"
@@ -44,23 +45,30 @@ def main() -> None:
     if not line:
         return
     spec = json.loads(line)
-    runtime = Path(spec["runtime"])
-    lock = _hold_pid_file(Path(spec["pid_file"])) if spec.get("pid_file") else None
-    gc.disable()  # what is built now stays: looking through it again and again doubles the start
+    runtime: Path | None = None
     try:
-        ready = LabProcess(spec, runtime).start()
+        runtime = make_runtime(spec["runtime_prefix"])
+        _run(spec, runtime)
     except HarnessError as error:
-        print(json.dumps({"error": error.message, "hint": error.hint, "kind": error.kind.value}), flush=True)
-        _leave(runtime, 1)
+        _tell({"error": error.message, "hint": error.hint, "kind": error.kind.value})
     except OSError as error:
         text = f"The emulated lab cannot use {error.filename or 'its files'}: {error.strerror}."
-        print(json.dumps({"error": text, "hint": _DISK_HINT, "kind": "infrastructure"}), flush=True)
-        _leave(runtime, 1)
-    gc.freeze()
-    gc.enable()
+        _tell({"error": text, "hint": _DISK_HINT, "kind": "infrastructure"})
+    except Exception:  # noqa: BLE001 -- whatever it was, its directory must go with it
+        traceback.print_exc()
+    _leave(runtime, 1)
+
+
+def _run(spec: dict[str, Any], runtime: Path) -> NoReturn:
+    # Held until the process ends, in every way that it can end.
+    lock = _hold_pid_file(Path(spec["pid_file"])) if spec.get("pid_file") else None
     signal.signal(signal.SIGTERM, lambda number, frame: _leave(runtime, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which still wants answers
-    print(json.dumps(ready), flush=True)
+    gc.disable()  # what is built now stays: looking through it again and again doubles the start
+    ready = LabProcess(spec, runtime).start()
+    gc.freeze()
+    gc.enable()
+    _tell(ready)
     if spec.get("detached"):
         threading.Event().wait()
     while sys.stdin.readline():
@@ -69,9 +77,16 @@ def main() -> None:
     _leave(runtime, 0)
 
 
-def _leave(runtime: Path, status: int) -> None:
+def _tell(answer: dict[str, Any]) -> None:
+    """Write the first line of output; whoever started us may be gone already."""
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(answer), flush=True)
+
+
+def _leave(runtime: Path | None, status: int) -> NoReturn:
     """End at once. Every card's state is on disk already; threads have nothing to clean up."""
-    shutil.rmtree(runtime, ignore_errors=True)
+    if runtime is not None:
+        shutil.rmtree(runtime, ignore_errors=True)
     os._exit(status)
 
 

@@ -90,9 +90,7 @@ class EmulatorProcess:
         :raises InfrastructureError: it did not start; the message has what it said.
         :raises ConfigurationError: it rejected the specification or a stored state.
         """
-        # Short, because the path of a socket has little room; ours alone, because the key lies in it.
-        self._runtime = Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX))
-        full = {**spec, "runtime": str(self._runtime), "state": str(state) if state else None}
+        full = {**spec, "runtime_prefix": _RUNTIME_PREFIX, "state": str(state) if state else None}
         if pid_file is not None:
             full |= {"detached": True, "pid_file": str(pid_file)}
         self._log = _log_file(log)
@@ -104,11 +102,18 @@ class EmulatorProcess:
             start_new_session=True,  # a Ctrl-C is for us; the lab is still needed to undo and to judge
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
+        self._ready: Doors | None = None
         try:
-            self.doors = self._wait_ready(full)
+            self._ready = self._wait_ready(full)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def doors(self) -> Doors:
+        """Where the lab is reached."""
+        assert self._ready is not None
+        return self._ready
 
     def _wait_ready(self, spec: Mapping[str, Any]) -> Doors:
         assert self._process.stdin is not None
@@ -160,7 +165,8 @@ class EmulatorProcess:
             self._process.kill()
             self._process.wait()
         self._log.close()
-        shutil.rmtree(self._runtime, ignore_errors=True)
+        if self._ready is not None:
+            remove_runtime(self._ready.runtime)  # left where it was killed
 
 
 def remove_runtime(directory: Path) -> None:
@@ -174,5 +180,15 @@ def remove_runtime(directory: Path) -> None:
 
 
 def _log_file(path: Path | None) -> IO[bytes]:
-    """Return where the lab's standard error goes: to ``path``, or to a file that goes with us."""
-    return path.open("w+b") if path else tempfile.TemporaryFile()
+    """Return where the lab's standard error goes: to ``path``, or to a file that goes with us.
+
+    :raises InfrastructureError: it cannot be made.
+    """
+    try:
+        return path.open("w+b") if path else tempfile.TemporaryFile()
+    except OSError as error:
+        place = path or tempfile.gettempdir()
+        raise InfrastructureError(
+            f"The log of the emulated lab cannot be made in {place}: {error.strerror}.",
+            hint="Is there room on the disk, and may you write there?",
+        ) from error
