@@ -146,7 +146,7 @@ def reset(
     lab: LabOption = None,
     reports: ReportsOption = Path("reports"),
 ) -> None:
-    """Reset the card with `rsu bmcimg`, find it again, and judge what was reported."""
+    """Reset the card with `rsu bmcimg` and judge what was reported."""
     from harness.inventory.load import load_inventory
 
     with recorded(card, load_inventory(inventory), lab, reports) as driver:
