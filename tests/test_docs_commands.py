@@ -3,6 +3,7 @@
 - A block marked ``console`` holds ``$ command`` lines, each with what it prints; if that is left out, it is
   not compared. ``...`` stands for any text, alone on a line for any lines. ``# exits with N`` states an exit
   code.
+- ``needs=mount``: it is run where this machine lets hosts be mounted, else told to be BLOCKED.
 - A block marked ``python file=NAME`` or ``yaml file=NAME`` is written to that file first.
 - A block marked ``sh`` is for a lab that is not here: its `hil` commands and options must exist.
 - Commands of `hil` in running text must exist, too.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.mounted import blocked
 
 from harness.cli import SUB_COMMANDS, load_command
 from harness.inventory.load import load_inventory
@@ -44,6 +46,7 @@ class Block:
     file: str
     body: str
     line: int
+    needs: str = ""
 
 
 @dataclass
@@ -69,7 +72,8 @@ def blocks(text: str) -> Iterator[Block]:
     for match in _FENCE.finditer(text):
         language, *options = match["info"].split() or [""]
         file = next((o.removeprefix("file=") for o in options if o.startswith("file=")), "")
-        yield Block(language, file, match["body"], text.count("\n", 0, match.start()) + 1)
+        needs = next((o.removeprefix("needs=") for o in options if o.startswith("needs=")), "")
+        yield Block(language, file, match["body"], text.count("\n", 0, match.start()) + 1, needs)
 
 
 def steps(block: Block) -> list[Step]:
@@ -137,7 +141,12 @@ def check(step: Step, directory: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_of_a_document_run_and_print_what_it_shows(document: Path, scratch: Path) -> None:
+    lacking = ""
     for block in blocks(document.read_text(encoding="utf-8")):
+        if block.needs == "mount":
+            lacking = lacking or no_mount(scratch)
+            if lacking:
+                continue
         if block.file:
             target = scratch / block.file
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -149,6 +158,14 @@ def test_commands_of_a_document_run_and_print_what_it_shows(document: Path, scra
             assert "$ " not in {line[:2] for line in block.body.splitlines()}, (
                 f"line {block.line}: not a console"
             )
+    if lacking:
+        blocked(lacking)
+
+
+def no_mount(scratch: Path) -> str:
+    """Return why no emulated host can be mounted on this machine; empty where one can."""
+    tried = run("hil lab mount subcloud1 -- true", scratch)
+    return tried.stdout.strip() if tried.returncode == 3 else ""
 
 
 def must_exist(words: list[str]) -> None:
@@ -166,6 +183,8 @@ def must_exist(words: list[str]) -> None:
         command = command.commands[rest[0].split("|")[0]]
     known = {"--help", "-h"} | {o for param in command.params for o in (*param.opts, *param.secondary_opts)}
     for word in rest:
+        if word == "--":
+            break  # what follows is another program's
         if word.startswith("-") and word != "-":
             assert word.partition("=")[0] in known, f"`{' '.join(words)}`: unknown option {word}"
 
