@@ -254,7 +254,8 @@ def _described(lab: BackgroundLab) -> dict[str, Any]:
         doors = lab.doors()
     except InfrastructureError as error:  # one lab that is damaged does not hide the others
         return entry | {"error": str(error)}
-    if (lab.directory / INVENTORY_NAME).exists():
+    entry["out_of_order"] = _out_of_order(doors)
+    if entry["out_of_order"] is None and (lab.directory / INVENTORY_NAME).exists():
         bench = Bench(doors.control)
         entry |= {
             "inventory": _shown(lab.directory / INVENTORY_NAME),

@@ -172,6 +172,9 @@ class LabProcess:
         ends connections may wait for the thread that found it out.
         """
         self._control.fail(error)
+        for host in self._hosts.values():
+            for process in host.processes.all():
+                process.send(signal.SIGKILL)  # now: no tool is to report what the disk does not hold
         with contextlib.suppress(OSError):  # the log may be on the disk that is full
             print(f"The lab is out of order: {error}", file=sys.stderr, flush=True)
 

@@ -130,12 +130,20 @@ class BackgroundLab:
                 )
             self._clean()
             process = EmulatorProcess(spec, state=self.state, pid_file=self._pid_file, log=self.log)
-            doors = process.detach()
-            content = json.dumps({"lab": entry.name, **doors.to_json()}, indent=2)
-            unfinished = self._doors_file.with_suffix(".new")
-            unfinished.write_text(content + "\n", encoding="utf-8")
-            unfinished.replace(self._doors_file)
-        return doors
+            try:
+                self._keep_doors(entry.name, process.doors)
+            except BaseException:  # nobody could find the lab: it must not go on
+                os.kill(process.doors.pid, signal.SIGTERM)
+                process.close()
+                raise
+            return process.detach()
+
+    def _keep_doors(self, lab: str, doors: Doors) -> None:
+        """Write where the lab is reached, for the commands to come."""
+        content = json.dumps({"lab": lab, **doors.to_json()}, indent=2)
+        unfinished = self._doors_file.with_suffix(".new")
+        unfinished.write_text(content + "\n", encoding="utf-8")
+        unfinished.replace(self._doors_file)
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import time
 from collections.abc import Callable
@@ -12,8 +13,10 @@ import pytest
 
 from harness.cards.driver import CardDriver
 from harness.cards.truth import read_truth
+from harness.cli.lab import _described
 from harness.errors import HarnessError, InfrastructureError
 from harness.hosts.ssh import SshHost
+from harness.lab.background import BackgroundLab
 from harness.lab.running import RunningLab, start_lab
 from harness.record import History
 
@@ -144,3 +147,35 @@ def test_image_that_the_hosts_disk_does_not_take_is_not_flashed(
         kinds = [record.kind for record in history.records]
         assert kinds == ["intent", "observation", "completion"]
         assert card.flash(image("unsigned"), "unsigned", None).exit_code == 0
+
+
+def test_lab_that_nobody_could_find_again_does_not_go_on(
+    inventory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = BackgroundLab(tmp_path / "small")
+
+    def full(path: Path, *words: object, **options: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(InfrastructureError, match=r"small.* No space left on device"):
+            lab.up(inventory)
+    assert lab.pid() is None
+    assert not lab.down()
+    lab.up(inventory)
+    assert lab.down()
+
+
+def test_status_tells_why_a_lab_is_out_of_order(inventory: Any, tmp_path: Path) -> None:
+    lab = BackgroundLab(tmp_path / "small")
+    lab.up(inventory)
+    try:
+        with lab.attach(inventory) as attached:
+            take_room(attached, 10)
+            assert attached.bench is not None
+            with pytest.raises(InfrastructureError):
+                attached.bench.fit("left/card0", {"flash_count": 9})
+        assert "could not be written" in _described(lab)["out_of_order"]
+    finally:
+        assert lab.down()
