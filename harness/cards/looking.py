@@ -37,6 +37,7 @@ class CardReader:
         self._host = host
         self._sysfs = sysfs
         self._generation: str | None = None
+        self._probes: dict[tuple[str, str | None], Probe] = {}
 
     def truth(
         self, address: str, fields: Collection[str] | None = None, *, deadline: float = 30.0
@@ -57,7 +58,7 @@ class CardReader:
 
         :raises InfrastructureError: the host cannot be asked.
         """
-        probes = {address: Probe(address, self._sysfs, generation=self._generation) for address in addresses}
+        probes = {address: self._probe(address, self._generation) for address in addresses}
         results = self._host.run_all([Asked(probe.argv) for probe in probes.values()], deadline=deadline)
         found = {}
         for (address, probe), result in zip(probes.items(), results, strict=True):
@@ -86,7 +87,7 @@ class CardReader:
         :param before: the card before the update, which tells where its status is shown.
         """
         asked = [Asked(remove.argv, remove)]
-        probe = Probe(address, self._sysfs, generation=self._generation)
+        probe = self._probe(address, self._generation)
         if isinstance(before.update_status, str):
             idle = ["grep", "-x", "idle", before.sources["update_status"]]
             asked += [Asked(idle, guard=True), Asked(probe.argv), _DMESG]
@@ -101,8 +102,15 @@ class CardReader:
 
     def _surely(self, ask: Callable[[Probe], CardTruth], address: str) -> CardTruth:
         """Ask for the files of the known generation; for all where that is not the card's."""
-        truth = ask(Probe(address, self._sysfs, generation=self._generation))
-        return truth if self._was_right(truth) else ask(Probe(address, self._sysfs))
+        truth = ask(self._probe(address, self._generation))
+        return truth if self._was_right(truth) else ask(self._probe(address, None))
+
+    def _probe(self, address: str, generation: str | None) -> Probe:
+        """Return the probe of a card, made once: the same cards are read again and again."""
+        key = (address, generation)
+        if key not in self._probes:
+            self._probes[key] = Probe(address, self._sysfs, generation=generation)
+        return self._probes[key]
 
     def _was_right(self, truth: CardTruth) -> bool:
         """Keep the generation that was found; return whether nothing was missed for taking it for another."""

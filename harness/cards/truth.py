@@ -154,7 +154,8 @@ class Probe:
         self._places: dict[str, list[Attribute]] = {}
         for attribute in self._attributes:
             self._places.setdefault(attribute.field, []).append(attribute)
-        self._unread = {a: self._not_exposed(a) for a in self._attributes if a not in self._read}
+        read = set(self._read)
+        self._unread = {a: self._not_exposed(a) for a in self._attributes if a not in read}
 
     @property
     def argv(self) -> list[str]:

@@ -9,6 +9,7 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -164,7 +165,12 @@ class Redactor:
 
     def _entry(self, key: str, value: Any) -> Any:
         whole = isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
-        return MASK if whole and _SECRET_KEY.fullmatch(key) else self.json(value)
+        return MASK if whole and _names_a_secret(key) else self.json(value)
+
+
+@lru_cache(maxsize=1024)
+def _names_a_secret(key: str) -> bool:
+    return _SECRET_KEY.fullmatch(key) is not None
 
 
 def _matching(form: str) -> str:
