@@ -24,9 +24,9 @@ AREAS = {
     "truth": ("benchmarks.truth", 41),
     "many-cards": ("benchmarks.many_cards", 5),
     "judging": ("benchmarks.judging", 9),
-    "start-up": ("benchmarks.start_up", 15),
+    "start-up": ("benchmarks.start_up", 7),
     "registry": ("benchmarks.registry", 5),
-    "regression": ("benchmarks.regression", 2),
+    "regression": ("benchmarks.regression", 1),
 }
 
 
@@ -56,6 +56,7 @@ def main() -> int:
     document = {
         "machine": before,
         "load_after": after["load"],
+        "share_after": after["share"],
         "rows": [row.to_json() for row in rows],
         "not_measured": failed,
     }

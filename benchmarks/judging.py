@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.rows import Row, in_turn
+from benchmarks.rows import Row, in_turn, processor_note
 from harness.judgement.judge import Judgement, judge
 from harness.judgement.model import Outcome, VerdictKind
 from harness.judgement.records import (
@@ -43,6 +43,7 @@ def measure(rounds: int) -> list[Row]:
             200,
             peer="10 x judging 1,000 of them",
             peer_result=of_tenth.scaled(10),
+            note=processor_note(lambda: judge(whole)),
         )
     ]
 

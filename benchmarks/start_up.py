@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.rows import Row, in_turn
+from benchmarks.rows import Row, in_turn, processor_note
 
 HIL = str(Path(sys.executable).with_name("hil"))
 IDLE_TESTS = 2000
@@ -33,7 +33,14 @@ def _help(rounds: int) -> Row:
     acts = (lambda: _run([HIL, "--help"]), lambda: _run([sys.executable, "-c", "import typer"]))
     hil, typer = in_turn(acts, rounds)
     return Row(
-        "hil --help", "the whole command", "ms", hil, 150, peer="python -c 'import typer'", peer_result=typer
+        "hil --help",
+        "the whole command",
+        "ms",
+        hil,
+        150,
+        peer="python -c 'import typer'",
+        peer_result=typer,
+        note=processor_note(acts[0]),
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from benchmarks.rows import Row, Samples
 
+#: A process that gets less of a core than this has others beside it.
+_QUIET = 0.9
 _HEAD = ("goal", "result", "lowest..highest", "peer or limit in the same run", "ratio", "wanted", "")
 
 
@@ -27,8 +29,17 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "load": [round(load, 2) for load in os.getloadavg()],
+        "share": round(_share(), 2),
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
+
+
+def _share(seconds: float = 0.3) -> float:
+    """Return how much of a core one process gets now: 1 where nobody else wants it."""
+    began, used = time.perf_counter(), time.process_time()
+    while time.perf_counter() - began < seconds:
+        pass
+    return (time.process_time() - used) / (time.perf_counter() - began)
 
 
 def as_text(rows: Sequence[Row], before: dict[str, Any], after: dict[str, Any]) -> str:
@@ -47,7 +58,13 @@ def as_text(rows: Sequence[Row], before: dict[str, Any], after: dict[str, Any]) 
             "",
             f"{met} of {len(rows)} goals met, {before['time']}, {before['cores']} cores ({before['cpu']}), "
             f"Python {before['python']}, load {before['load'][0]:g} before and {after['load'][0]:g} after.",
-            "Results are medians; a busy machine shows in the spread and in the peers.",
+            f"One process got {before['share']:.0%} of a core before and {after['share']:.0%} after"
+            + (
+                "."
+                if min(before["share"], after["share"]) >= _QUIET
+                else ": times are those of a busy machine."
+            ),
+            "Results are medians, ratios are taken within a round; who else is busy shows in the spread.",
         ]
     )
 
