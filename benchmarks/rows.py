@@ -121,7 +121,7 @@ def seconds_of(act: Callable[[], object]) -> float:
 
 
 def processor_note(act: Callable[[], object], times: int = 3) -> str:
-    """Say how much processor time ``act`` takes, its processes' included: what a busy machine changes least."""
+    """Say how much processor time ``act`` and its processes take: what a busy machine changes least."""
     taken = []
     for _ in range(times):
         before = os.times()
