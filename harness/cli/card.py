@@ -63,7 +63,10 @@ def _listed(host: Host, card: Card) -> dict[str, Any]:
 
 @app.command(epilog="Examples:  hil card local     hil lab mount -- hil card local -o json")
 def local(output: FormOption = "table") -> None:
-    """Show the cards of this machine, as udev has them; no inventory is read and nothing is opened."""
+    """Show the cards of this machine, as udev has them.
+
+    No inventory is read and nothing is opened.
+    """
     from harness.cards.local import local_cards
 
     found = local_cards()
