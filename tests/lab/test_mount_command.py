@@ -226,18 +226,22 @@ def test_lab_that_ends_is_told_and_its_files_are_gone(mount: Callable[..., Mount
     hil = [HIL, "lab"]
     subprocess.run([*hil, "up"], env=one.environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
     script = "echo ready; read line; cat /sys/bus/pci/devices/*/device"
-    with subprocess.Popen(
-        [*hil, "mount", "left", "--", "sh", "-c", script],
-        env=one.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        subprocess.run([*hil, "down"], env=one.environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
-        _, said = process.communicate("go on\n", timeout=60)
+    down = [*hil, "down", "--forget"]
+    try:
+        with subprocess.Popen(
+            [*hil, "mount", "left", "--", "sh", "-c", script],
+            env=one.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            subprocess.run(down, env=one.environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
+            _, said = process.communicate("go on\n", timeout=60)
+    finally:
+        subprocess.run(down, env=one.environment, stdout=subprocess.DEVNULL, timeout=60)
     assert process.returncode == 1
     assert "the emulated lab ended" in said
     assert "Transport endpoint is not connected" in said

@@ -213,28 +213,30 @@ def test_lock_on_the_device_keeps_out_tools_of_both_faces(mounts: MountedLab) ->
     assert mounts.ssh("fpgasupdate -y /tmp/image.bin b2:00.0").returncode == 0
 
 
-def test_wait_for_a_lock_ends_when_it_is_given_up_and_when_a_signal_comes(mounts: MountedLab) -> None:
+def test_wait_for_a_lock_ends_when_a_signal_comes_and_when_it_is_given_up(mounts: MountedLab) -> None:
     script = """
-import fcntl, os, signal, sys, time
-f = open("/dev/dfl-fme.0", "r+b")
-fcntl.lockf(f, fcntl.LOCK_EX)
+import fcntl, os, signal
+holder = open("/dev/dfl-fme.0", "r+b")
+fcntl.lockf(holder, fcntl.LOCK_EX)
+told, tells = os.pipe()
 def interrupted(number, frame):
     raise InterruptedError
 child = os.fork()
 if child == 0:
     signal.signal(signal.SIGALRM, interrupted)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    g = open("/dev/dfl-fme.0", "r+b")
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    waiter = open("/dev/dfl-fme.0", "r+b")
     try:
-        fcntl.lockf(g, fcntl.LOCK_EX)
+        fcntl.lockf(waiter, fcntl.LOCK_EX)
     except InterruptedError:
-        print("interrupted", flush=True)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    fcntl.lockf(g, fcntl.LOCK_EX)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    os.write(tells, b"interrupted")
+    fcntl.lockf(waiter, fcntl.LOCK_EX)
     print("had", flush=True)
     os._exit(0)
-time.sleep(0.5)
-fcntl.lockf(f, fcntl.LOCK_UN)
+signal.alarm(10)  # the lock is held until the child was interrupted: else this ends it all
+print(os.read(told, 64).decode(), flush=True)
+fcntl.lockf(holder, fcntl.LOCK_UN)
 os.waitpid(child, 0)
 """
     done = mounts.sh(shlex.join([sys.executable, "-I", "-c", script]))
