@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import BlockedError, HarnessError, Kind
+from harness.errors import BlockedError, HarnessError, Kind, NotOfferedError
 from harness.judgement.model import RunState
 from harness.scenarios.prepare import NotApplicable
 
@@ -25,7 +25,7 @@ def state_of(error: BaseException | None) -> tuple[str, str]:
         return FINISHED, ""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "the run was interrupted"
-    if isinstance(error, NotApplicable):
+    if isinstance(error, (NotApplicable, NotOfferedError)):
         return RunState.NOT_APPLICABLE.value, str(error)
     if isinstance(error, BlockedError):
         return RunState.BLOCKED.value, str(error)
