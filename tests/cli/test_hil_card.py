@@ -144,10 +144,17 @@ def test_flash_that_is_stopped_is_judged_and_leaves_nothing(project, number: int
     project.assert_nothing_left()
 
 
-def test_full_disk_ends_with_3_and_is_told_once(project) -> None:
-    # Enough for everything but the history: it is longest.
+@pytest.mark.parametrize("missing", ["most", "the last record"])
+def test_full_disk_ends_with_3_and_is_told_once(project, missing: str) -> None:
+    """What is not recorded in the middle, and what is only not recorded at the very end."""
+    limit = 3_000
+    if missing == "the last record":
+        whole = project.hil("card", "reset", "one/card0", "--reports", "before")
+        assert whole.code == 0, whole.text
+        # The last record is longer than this, and nothing else that is written is as long as the history.
+        limit = _history_size(project) - 20
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
     try:
         process = project.start("card", "reset", "one/card0")
     finally:
@@ -157,6 +164,13 @@ def test_full_disk_ends_with_3_and_is_told_once(project) -> None:
     assert "Error: The history" in run.stderr
     assert "cannot be written: File too large" in run.stderr
     assert "Traceback" not in run.text
-    for line in (run.run_dir / "history.jsonl").read_text().splitlines():
-        json.loads(line)
+    lines = (run.run_dir / "history.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert "run-ended" not in kinds
+    assert ("scenario-ended" in kinds) is (missing == "the last record")
     project.assert_nothing_left()
+
+
+def _history_size(project) -> int:
+    (history,) = (project.folder / "before").glob("2*/history.jsonl")
+    return history.stat().st_size
