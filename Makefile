@@ -6,7 +6,7 @@ JOBS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regression test lint bench fuzz clean
+.PHONY: help setup regression test lint bench fuzz storm clean
 
 help:
 	@echo "make regression   flash every kind of image on the emulated lab, judge every report, print a summary"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint         ruff and mypy"
 	@echo "make bench        what the harness costs, beside its goals"
 	@echo "make fuzz         a million damaged inputs for every reader of untrusted bytes (nightly)"
+	@echo "make storm        200 kills of the harness in the middle of runs; nothing may be left (nightly)"
 	@echo "make setup        only set .venv up"
 	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
 
@@ -36,6 +37,9 @@ bench: setup
 
 fuzz: setup
 	@$(BIN)/python tests/fuzz/nightly.py $(ARGS)
+
+storm: setup
+	@$(BIN)/python tests/storm/nightly.py $(ARGS)
 
 clean:
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build ./*.egg-info
