@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measures the goals one after the other and prints the table.
 
 The exit code says nothing about speed: 0 whether goals are met or not, 1 where one could not be measured,
-2 for a wrong command line.
+2 for a wrong command line, 130 where it was interrupted; what was measured until then is shown.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ def main() -> int:
         except Exception as error:  # noqa: BLE001 -- one that cannot be measured must not hide the others
             traceback.print_exc()
             failed.append(f"{area}: {type(error).__name__}: {error}")
+        except KeyboardInterrupt:
+            failed.append(f"{area} and what follows it: interrupted")
+            break
     after = machine()
     document = {
         "machine": before,
@@ -67,7 +70,7 @@ def main() -> int:
     for line in failed:
         print(f"NOT MEASURED {line}", file=sys.stderr)
     print(f"kept in {file}", file=sys.stderr)
-    return 1 if failed else 0
+    return 130 if failed and failed[-1].endswith("interrupted") else 1 if failed else 0
 
 
 if __name__ == "__main__":
