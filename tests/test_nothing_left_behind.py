@@ -4,6 +4,7 @@ import importlib.util
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,11 @@ def test_child_process_is_seen_also_one_that_a_child_started(left) -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == "started\n"
         seen = left()
-        assert any("sleep 300" in entry and "sh -c" not in entry for entry in seen)
+        # What the shell forked bears the shell's name until it has become the sleep.
+        end = time.monotonic() + 10
+        while not any("sleep 300" in entry and "sh -c" not in entry for entry in seen):
+            assert time.monotonic() < end, seen
+            seen = left()
         assert any(entry.startswith(f"process {child.pid}:") for entry in seen)
     finally:
         subprocess.run(["pkill", "-P", str(child.pid)], check=True)
