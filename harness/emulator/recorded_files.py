@@ -42,7 +42,7 @@ class LeftOut(Attribute):
         self._kind = kind
 
     @property
-    def kind(self) -> int:  # type: ignore[override]
+    def kind(self) -> int:  # type: ignore[override] # a constant of the class elsewhere
         """The kind of file that it was."""
         return self._kind
 

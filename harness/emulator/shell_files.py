@@ -136,7 +136,7 @@ def redirected(shell: Shell, redirects: tuple[Redirect, ...]) -> Iterator[Stream
                 slots[redirect.fd] = FileOut(handle)
         except OSError as error:
             raise shell.messages.cannot_open(target, error, redirect.operator == "<") from None
-    yield Streams(slots[0], slots[1], slots[2])  # type: ignore[arg-type]
+    yield Streams(slots[0], slots[1], slots[2])  # type: ignore[arg-type] # what a slot holds is not in its type
 
 
 def _target(shell: Shell, redirect: Redirect) -> str:

@@ -50,7 +50,7 @@ class _Session:
 
 def _request(channel: paramiko.Channel, message: Any) -> None:
     """Handle a channel request, reply included, and only then start what it asked for."""
-    channel._handle_request(message)  # type: ignore[attr-defined]
+    channel._handle_request(message)  # type: ignore[attr-defined] # not in its stubs
     server = channel.get_transport().server_object
     if isinstance(server, _Login):
         session = server.sessions.get(channel.get_id())
@@ -63,7 +63,7 @@ class _Transport(paramiko.Transport):
     """A transport that starts commands after its reply, the one thing paramiko has no hook for."""
 
     _channel_handler_table = {
-        **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
+        **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined] # not in its stubs
         MSG_CHANNEL_REQUEST: _request,
     }
 
