@@ -116,6 +116,16 @@ class ProcessRegistry:
         """Every restart so far, in order."""
         return tuple(self._restarts)
 
+    def _running(self) -> Instance:
+        """Return the process that runs now. It may end at any moment: asked twice, the answers may differ.
+
+        :raises InfrastructureError: none does.
+        """
+        running = self.instance
+        if running is None:
+            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+        return running
+
     # -- start and end ------------------------------------------------------------------------------
 
     def start(self, *, deadline: float = 20.0, read_only: bool = False) -> Instance:
@@ -125,8 +135,8 @@ class ProcessRegistry:
         :raises DeadlineError: it does not answer in time.
         """
         with self._control:
-            if self.instance is not None:
-                raise ConfigurationError(f"The {self._name} runs already (process {self.instance.pid}).")
+            if (running := self.instance) is not None:
+                raise ConfigurationError(f"The {self._name} runs already (process {running.pid}).")
             self._reap()
             tries = 1 if self.settings.port or self._started else _PORT_TRIES
             for left in reversed(range(tries)):
@@ -174,8 +184,7 @@ class ProcessRegistry:
 
     def wait_ready(self, *, deadline: float = 20.0) -> None:
         """Return when it answers, and the port is its own. :raises DeadlineError: it does not."""
-        if self.instance is None:
-            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+        self._running()
         self._answers(deadline)
 
     def _wait_ready(self, mark: int, deadline: float) -> None:
@@ -260,9 +269,7 @@ class ProcessRegistry:
         read_only: bool | None,
     ) -> Restart:
         with self._control:
-            before = self.instance
-            if before is None:
-                raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+            before = self._running()
             began = time.monotonic()
             if how == "KILL":
                 self.kill()
@@ -286,11 +293,13 @@ class ProcessRegistry:
     def pause(self) -> None:
         """Stop its process where it stands and return when it does. Should we end, it ends as well."""
         with self._control:
-            if self.instance is None:
-                raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
+            running = self._running()
             self._send(signal.SIGSTOP)
             self._paused = True
-            os.waitid(os.P_PID, self.instance.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            try:
+                os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            except ChildProcessError:  # it ended before the signal came
+                self._running()
 
     def resume(self) -> None:
         """Let a paused process go on."""
@@ -369,9 +378,7 @@ class ProcessRegistry:
 
     def metrics(self, *, deadline: float = 10.0) -> str:
         """Return its counters in Prometheus' text form. :raises InfrastructureError: it does not run."""
-        if self.instance is None:
-            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
-        others = listening_ports(self.instance.pid) - {self.port}
+        others = listening_ports(self._running().pid) - {self.port}
         if not others:
             raise InfrastructureError(f"The {self._name} has no port for its counters: {self._log.last()}")
         debug = Endpoint(f"http://{socket_address(self.settings.address, min(others))}")

@@ -89,8 +89,9 @@ def test_stop_and_kill_are_done_when_they_return(registry: ProcessRegistry) -> N
 
 def test_an_end_that_nobody_asked_for_is_seen(registry: ProcessRegistry) -> None:
     assert registry.instance is not None
-    os.kill(registry.instance.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, registry.instance.pid if registry.instance else 0, os.WEXITED | os.WNOWAIT)
+    pid = registry.instance.pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     assert registry.instance is None
     with pytest.raises(InfrastructureError, match="does not run"):
         registry.wait_ready()
