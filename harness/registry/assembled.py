@@ -21,8 +21,9 @@ from harness.registry.wire import Endpoint, Minted
 
 Service = Literal["registry", "tokens"]
 
-#: Who may do everything, as StarlingX's sysinv may; the password is of this lab only.
+#: Who may do everything, as StarlingX's sysinv may; the password is of labs only.
 ACCOUNT = "sysinv"
+PASSWORD = "lab-only"
 
 
 class RegistryLab:
@@ -30,6 +31,7 @@ class RegistryLab:
 
     :param folder: where everything is kept; a temporary one that goes with it where none is given.
     :param settings: of the registry; certificate and tokens are filled in.
+    :param guarded: whether the registry asks for tokens; else everybody may do everything.
     :param program: the registry's program.
     """
 
@@ -41,8 +43,10 @@ class RegistryLab:
         accounts: Mapping[str, Account] | None = None,
         algorithm: Algorithm = "ES256",
         tls: bool = True,
+        guarded: bool = True,
         program: Path | None = None,
     ) -> None:
+        self._guarded = guarded
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
         self.authority = LabAuthority(self.folder / "tls")
@@ -51,7 +55,7 @@ class RegistryLab:
         settings = settings or RegistrySettings()
         self.tokens = TokenService(
             self.keys,
-            accounts or {ACCOUNT: Account("lab-only")},
+            accounts or {ACCOUNT: Account(PASSWORD)},
             tls=self.authority.issue("token") if tls else None,
             address=settings.address,
         )
@@ -69,13 +73,16 @@ class RegistryLab:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def start(self) -> None:
-        """Start the token service, then the registry.
+    def start(self, *, realm: str = "") -> None:
+        """Start the token service, where it does not run yet, then the registry.
 
+        :param realm: the URL at which clients are told to get tokens; by default the service's own.
         :raises InfrastructureError: one of them does not start.
         """
-        self.tokens.start()
-        self.registry.settings = replace(self._settings, tokens=self.tokens.trust())
+        if not self.tokens.runs:
+            self.tokens.start()
+        trust = self.tokens.trust(realm=realm) if self._guarded else None
+        self.registry.settings = replace(self._settings, tokens=trust)
         self.registry.start()
 
     @property
