@@ -1,4 +1,4 @@
-"""What every start costs: `hil --help`, pytest with the idle plugin, and a test that asks for no lab."""
+"""What every start costs: `hil --help`, an emulated lab, pytest with the idle plugin, a test without a lab."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.labs import started
 from benchmarks.rows import Row, in_turn, processor_note
 
 HIL = str(Path(sys.executable).with_name("hil"))
@@ -20,9 +21,9 @@ _PYTEST = (
 
 
 def measure(rounds: int) -> list[Row]:
-    """Return the rows of `--help`, of pytest's start and of an idle test."""
+    """Return the rows of `--help`, of a lab's start, of pytest's start and of an idle test."""
     with tempfile.TemporaryDirectory() as folder:
-        return [_help(rounds), *_plugin(Path(folder), rounds)]
+        return [_help(rounds), _lab(rounds), *_plugin(Path(folder), rounds)]
 
 
 def _run(command: Sequence[str], folder: Path | None = None) -> None:
@@ -41,6 +42,23 @@ def _help(rounds: int) -> Row:
         peer="python -c 'import typer'",
         peer_result=typer,
         note=processor_note(acts[0]),
+    )
+
+
+def _lab(rounds: int) -> Row:
+    def start_and_end() -> None:
+        with started():
+            pass
+
+    lab, python = in_turn((start_and_end, lambda: _run([sys.executable, "-c", "pass"])), rounds)
+    return Row(
+        "lab start",
+        "an emulated lab of one host and one card, started and ended",
+        "ms",
+        lab,
+        1000,
+        peer="python -c pass",
+        peer_result=python,
     )
 
 

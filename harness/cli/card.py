@@ -95,6 +95,7 @@ def show(
     """Show what the card holds, field by field, and where each was read."""
     from harness.inventory.load import load_inventory
     from harness.record.history import History
+    from harness.report.printable import printable
 
     # Reading is no operation: nothing of it is kept.
     with History("/dev/null") as history, opened(card, load_inventory(inventory), lab, history) as driver:
@@ -105,7 +106,7 @@ def show(
         typer.echo(json.dumps({"card": card, "values": fields, "sources": dict(truth.sources)}, indent=1))
         return
     for name, value in values.items():
-        typer.echo(f"{name:20} {_as_text(name, value)}")
+        typer.echo(f"{name:20} {printable(_as_text(name, value), layout='')}")
 
 
 @app.command(
@@ -169,7 +170,7 @@ def _as_json(value: Any) -> Any:
 def _as_text(name: str, value: Any) -> str:
     if isinstance(value, Unknown):
         return str(value)
-    if name in ("bitstream_id", "bitstream_metadata", "device_id"):
+    if name in ("bitstream_id", "bitstream_metadata", "device_id", "hw_errinfo"):
         return f"0x{value:x}"
     if isinstance(value, (frozenset, list, tuple)):
         return ", ".join(map(str, sorted(value))) or "none"

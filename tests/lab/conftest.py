@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.errors import BlockedError
 from harness.hosts.access import Access
 from harness.inventory.load import load_inventory
 from harness.inventory.model import Inventory
 from harness.lab.running import RunningLab, start_lab
+from harness.packages import provide
 
 INVENTORY = """
 version: 1
@@ -43,8 +44,9 @@ labs:
 class OpenSsh:
     """The OpenSSH clients, given nothing but what the lab says."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, ssh: Path) -> None:
         self.access = access
+        self._ssh = ssh
         self._options = [
             *("-F", "/dev/null"),
             *("-o", "BatchMode=yes"),
@@ -58,14 +60,15 @@ class OpenSsh:
         """Return the command line of ssh for the remote command ``words``."""
         login = f"{user or self.access.user}@{self.access.address}"
         identity = str(key or self.access.key_file)
-        return ["ssh", *self._options, "-i", identity, "-p", str(self.access.port), login, *words]
+        return [str(self._ssh), *self._options, "-i", identity, "-p", str(self.access.port), login, *words]
 
     def run(self, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(command), input=stdin, capture_output=True, timeout=60)
 
     def sftp(self, batch: str) -> subprocess.CompletedProcess[str]:
         words = [
-            "sftp",
+            str(self._ssh.with_name("sftp")),
+            *("-S", str(self._ssh)),
             *self._options,
             "-i",
             str(self.access.key_file),
@@ -107,13 +110,15 @@ def lab(shared_lab: RunningLab) -> RunningLab:
 
 @pytest.fixture
 def open_ssh() -> Callable[[RunningLab, str], OpenSsh]:
-    if shutil.which("ssh") is None or shutil.which("sftp") is None:
-        pytest.skip("this machine has no OpenSSH clients")
+    try:
+        ssh = provide("ssh", "openssh-client", install=False)
+    except BlockedError as error:
+        pytest.fail(str(error), pytrace=False)
 
     def client(lab: RunningLab, host: str) -> OpenSsh:
         access = lab.access(host)
         assert access is not None
-        return OpenSsh(access)
+        return OpenSsh(access, ssh)
 
     return client
 
