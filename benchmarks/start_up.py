@@ -1,4 +1,4 @@
-"""What every start costs: `hil --help`, an emulated lab, pytest with the idle plugin, a test without a lab."""
+"""What every start costs: `hil --help`, an emulated lab, the idle plugin, a test that asks for no lab."""
 
 from __future__ import annotations
 
