@@ -50,7 +50,13 @@ def installed(program: str) -> Path | None:
 
 
 def provide(
-    program: str, package: str, *, install: bool = True, say: Say = say_on_stderr, folder: Path | None = None
+    program: str,
+    package: str,
+    *,
+    install: bool = True,
+    also: Callable[[Path], Sequence[str]] | None = None,
+    say: Say = say_on_stderr,
+    folder: Path | None = None,
 ) -> Path:
     """Return the path of ``program``, and get it from the Debian or Ubuntu ``package`` where it is missing.
 
@@ -58,6 +64,7 @@ def provide(
     the package unpacked into ``folder`` (by default one of its own in :func:`tools_folder`).
 
     :param install: whether the package may be installed on the machine; else it is only unpacked.
+    :param also: further packages to unpack, as in :func:`unpacked`.
     :raises BlockedError: none of these gives it; the message has the command that helps.
     """
     found = installed(program)
@@ -75,7 +82,7 @@ def provide(
                 return found
             complaints.append(f"the package {package} is installed, and {program} is still not in PATH")
     try:
-        root = unpacked([package], folder or tools_folder() / package, say=say)
+        root = unpacked([package], folder or tools_folder() / package, also=also, say=say)
     except PackageError as error:
         complaints.append(f"apt-get download: {error}")
     else:

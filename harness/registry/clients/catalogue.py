@@ -52,7 +52,7 @@ PUSH_CLIENTS: Mapping[str, Entry] = {
 PULL_CLIENTS: Mapping[str, Entry] = {
     "docker-pull": Entry("docker_sdk:pull", "docker SDK, images.pull", True),
     "docker-cli-pull": Entry("docker_cli:pull_client", "docker pull", True),
-    "skopeo-pull": Entry("skopeo:pull", "skopeo copy to an OCI layout"),
+    "skopeo-pull": Entry("skopeo:pull", "skopeo copy to a folder"),
     "oci-pull": Entry("oci_http:pull", "our OCI client, everything hashed"),
 }
 

@@ -1,0 +1,115 @@
+"""Debian's skopeo: found, or got, with the libraries that it needs; run within a deadline."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.packages import packages_of_missing_libraries, provide
+from harness.registry.children import spawn
+
+PACKAGE = PROGRAM = "skopeo"
+_VERSION_SECONDS = 20.0
+#: What skopeo says before it waits (containers/common, retry): "..., retrying in 1s ... (1/3). Error: ...".
+_RETRYING = re.compile(r"retrying in ([0-9.]+(?:ms|µs|m|s)(?:[0-9.]+s)?)")
+_UNITS = {"ms": 0.001, "µs": 0.000001, "m": 60.0, "s": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a run of skopeo ended. ``exit_code``: None where its deadline passed first."""
+
+    exit_code: int | None
+    text: str
+    seconds: float
+    command: str
+
+    @property
+    def waited(self) -> float:
+        """Return the seconds that it says it waits between its tries."""
+        return sum(
+            float(number) * _UNITS[unit]
+            for span in _RETRYING.findall(self.text)
+            for number, unit in re.findall(r"([0-9.]+)(ms|µs|m|s)", span)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Skopeo:
+    """The program. ``environ``: what it runs in beside PATH, such as where its libraries are."""
+
+    path: Path
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def version(self) -> str:
+        """Return its name and version, such as ``skopeo 1.9.3``."""
+        said = self.run(["--version"], Path("/"), deadline=_VERSION_SECONDS).text.strip()
+        return said.replace("skopeo version", "skopeo")
+
+    def run(self, words: Sequence[str], folder: Path, *, deadline: float) -> Said:
+        """Run it with ``words``, its temporary files in ``folder``; it is killed past ``deadline`` seconds.
+
+        :raises InfrastructureError: it cannot be started.
+        """
+        began = time.monotonic()
+        path = os.environ.get("PATH", "/usr/bin:/bin")
+        environ = {"PATH": path, "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
+        process = spawn(
+            [self.path, *words],
+            environ=environ | dict(self.environ),
+            folder=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        code: int | None = None
+        with _ended(process):
+            try:
+                said, _ = process.communicate(timeout=deadline)
+                code = process.returncode
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                said, _ = process.communicate()
+        command = " ".join([PROGRAM, *words])
+        return Said(code, said.decode(errors="replace"), time.monotonic() - began, command)
+
+
+def find_skopeo(*, install: bool = True) -> Skopeo:
+    """Return Debian's skopeo; see :func:`harness.packages.provide`.
+
+    :raises BlockedError: it is not here and cannot be got.
+    """
+    path = provide(PROGRAM, PACKAGE, install=install, also=_libraries)
+    # Unpacked, it finds its libraries beside it; installed, where all libraries are.
+    folders = sorted({str(each.parent) for each in path.parents[1].glob("lib/*/*.so.*")})
+    unpacked = path.parents[2] != Path("/")
+    return Skopeo(path, {"LD_LIBRARY_PATH": ":".join(folders)} if unpacked and folders else {})
+
+
+def _libraries(root: Path) -> list[str]:
+    """Return the packages of what the unpacked program and its libraries lack."""
+    found = [root / "usr/bin" / PROGRAM, *root.glob("usr/lib/*/*.so.*")]
+    return sorted({package for path in found for package in packages_of_missing_libraries(path)})
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let it not go on alone, however what runs here ends."""
+    try:
+        yield
+    except BaseException:
+        _kill(process)
+        process.communicate()
+        raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End its process group, which is its own."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
