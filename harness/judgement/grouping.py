@@ -13,6 +13,8 @@ from harness.judgement.values import Unknown
 
 #: The reporter whose words are evidence of what the card decided, not a report of the operation.
 KERNEL_LOG = "kernel-log"
+#: The kind of subject that an image in a registry is.
+_IMAGE = "registry-image"
 #: What a reporter says while it works, not about a state.
 _PROGRESS_WORDS = frozenset({"phase", "progress", "error", "percent"})
 
@@ -44,6 +46,7 @@ class Operation:
     before: Observation | None = None
     after: Observation | None = None
     after_reset: Observation | None = None
+    after_restart: Observation | None = None
     overlapped: bool = False
 
     @property
@@ -75,6 +78,10 @@ class StateClaim:
     truths: list[Observation]
 
 
+#: What happens to one image of a registry, in order.
+ImageEvent = Operation | Observation | Fault
+
+
 class Block:
     """The records of one scenario (or of what lies between two), grouped.
 
@@ -86,6 +93,7 @@ class Block:
         self.operations: list[Operation] = []
         self.state_claims: list[StateClaim] = []
         self.faults: list[Fault] = []
+        self.image_events: dict[str, list[ImageEvent]] = defaultdict(list)
         self._by_intent: dict[int, Operation] = {}
         self._open_updates: dict[str, list[Operation]] = {}
         self._resets: dict[str, list[Observation]] = defaultdict(list)
@@ -121,6 +129,8 @@ class Block:
         self.operations.append(operation)
         self._by_intent[intent.seq] = operation
         self._separate()
+        if intent.subject.kind == _IMAGE:
+            self.image_events[intent.subject.name].append(operation)
         if intent.operation == "flash":
             name = intent.subject.name
             running = self._open_updates.setdefault(name, [])
@@ -172,6 +182,10 @@ class Block:
             operation.before = operation.before or observation
         elif operation is not None and moment == "after":
             operation.after = observation
+        elif operation is not None and moment == "after-restart":
+            operation.after_restart = observation
+        if observation.subject.kind == _IMAGE:
+            self.image_events[name].append(observation)
 
     def _fault(self, fault: Fault) -> None:
         self.faults.append(fault)
@@ -180,6 +194,11 @@ class Block:
         if fault.state == "fired":
             for operation in self._open_updates.get(fault.subject.name, ()):
                 operation.faults.append(fault)
+        if fault.subject.kind == _IMAGE:
+            self.image_events[fault.subject.name].append(fault)
+            pushed = self._by_intent.get(fault.intent) if fault.intent is not None else None
+            if pushed is not None and fault.state == "fired":
+                pushed.faults.append(fault)
 
     def _separate(self) -> None:
         """What was read before says nothing about what is claimed from here on."""

@@ -112,8 +112,10 @@ class ScenarioEnded(Record):
 class Intent(Record):
     """An operation that the harness asked for. Its ``seq`` is its identity.
 
-    ``operation``: ``flash``, ``reset``, ``power-cycle``, ... ``parameters`` of a ``flash`` hold
-    ``image`` (see :meth:`harness.images.facts.ImageFacts.to_json`).
+    ``operation``: ``flash``, ``reset``, ``power-cycle``, ``push``, ``pull``, ... ``parameters`` of a
+    ``flash`` hold ``image`` (see :meth:`harness.images.facts.ImageFacts.to_json`); of a ``push`` or
+    ``pull`` its ``client`` (and ``reporter``, the same), ``content`` (``digest``, ``config``, ``blobs``:
+    what it is given) and ``compared_by`` (``digest`` or ``config``: what must be under its reference).
     """
 
     kind: ClassVar[str] = "intent"
@@ -139,7 +141,9 @@ class Claim(Record):
 
     ``statement`` of an operation's reporter (``fpgasupdate``, ``rsu``): ``result`` (``done``,
     ``failed``, ``not-sent``, ``interrupted``), ``phase``, ``error``. Of a state reporter
-    (``fpgainfo``): field name -> value, the names of :class:`harness.cards.truth.CardTruth`.
+    (``fpgainfo``): field name -> value, the names of :class:`harness.cards.truth.CardTruth`. Of a push or
+    pull client: ``result``, ``digest``, ``error``, ``basis``, each empty where it states none; of a log
+    that speaks of a push (``log:sysinv``, ``log:dockerd``, ``log:registry``): the same.
     """
 
     kind: ClassVar[str] = "claim"
@@ -154,8 +158,10 @@ class Claim(Record):
 class Observation(Record):
     """What a probe read from the device or the store itself.
 
-    ``moment``: ``before``, ``after`` (the operation), ``after-reset``, or empty. ``values``: field
-    -> value or :class:`Unknown`; ``sources``: field -> path or command that it was read by.
+    ``moment``: ``before``, ``after`` (the operation), ``after-reset`` (of a card), ``after-restart`` (of a
+    registry), or empty. ``values``: field -> value or :class:`Unknown`; ``sources``: field -> path or
+    command that it was read by. Of an image: ``state``, ``digest``, ``config``, ``findings`` and
+    ``disagreement``, and the first four of each way, ``api`` and ``store``.
     """
 
     kind: ClassVar[str] = "observation"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.judgement.grouping import Block, Operation, word
 from harness.judgement.model import Verdict, VerdictKind
+from harness.judgement.records import Claim, Intent
 from harness.judgement.values import Unknown, Value
 
 #: Which tool owes a word about an operation. Operations that no tool reports are not listed.
@@ -26,7 +27,7 @@ def check_silence(
     """
     intent = operation.intent
     reporter = word(intent.parameters, "reporter") or REPORTER_OF.get(intent.operation, "")
-    if not reporter or any(c.reporter == reporter for c in operation.claims):
+    if not reporter or any(c.reporter == reporter and _tells_the_end(c, intent) for c in operation.claims):
         return
     done = operation.completion
     accepted = bool(operation.faults) or (not isinstance(attempted, Unknown) and attempted)
@@ -50,3 +51,8 @@ def check_silence(
         intent.seq,
         (intent.seq, done.seq) if done is not None else (intent.seq,),
     )
+
+
+def _tells_the_end(claim: Claim, intent: Intent) -> bool:
+    """Whether a claim says how an operation ended; a client of a registry that was cut short does not."""
+    return intent.subject.kind != "registry-image" or claim.statement.get("result") != "interrupted"
