@@ -70,6 +70,11 @@ class Signal(Momentary):
 class Cancel(Momentary):
     """Asks the driver to cancel the update, through its ``cancel`` attribute."""
 
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Hold it to a driver that has the attribute: half an update is too late to find out."""
+        super().check(point, card, lab)
+        card.require_update_attributes()
+
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Write to the cancel attribute."""
         card.cancel_update()

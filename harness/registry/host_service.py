@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
-from harness.errors import BlockedError, DeadlineError, HarnessError, InfrastructureError
+from harness.errors import BlockedError, DeadlineError, HarnessError
+from harness.registry.controlled import Controlled
 from harness.registry.logs import LogEntry, parse_log
 from harness.registry.managers import Hands, Manager
-from harness.registry.service import Around, Collection, How, Instance, Restart
+from harness.registry.service import How, Instance, Restart
 from harness.registry.wire import Endpoint, Wire
 
 #: Seconds after which a paused registry goes on by itself, should we be gone.
@@ -18,7 +18,7 @@ _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 0.5
 
 
-class HostRegistry:
+class HostRegistry(Controlled):
     """A registry on a host. What this object changed, :meth:`close` undoes.
 
     :param hands: acts on the host. :param manager: what keeps the registry there.
@@ -36,30 +36,17 @@ class HostRegistry:
         program: str = "docker-registry",
         name: str = "",
     ) -> None:
+        super().__init__(name or f"registry on {hands.host.name}")
         self._hands = hands
         self._manager = manager
         self._endpoint = endpoint
         self._storage = storage
         self._program = program
-        self._name = name or f"registry on {hands.host.name}"
         self._instance: Instance | None = None
         self._count = 0
-        self._restarts: list[Restart] = []
         self._paused: int | None = None
         self._read_only = False
         self._stopped = False
-        self._control = threading.RLock()
-
-    def __enter__(self) -> HostRegistry:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages and reports."""
-        return self._name
 
     @property
     def endpoint(self) -> Endpoint:
@@ -70,11 +57,6 @@ class HostRegistry:
     def storage(self) -> str:
         """The folder of its store, on the host."""
         return self._storage
-
-    @property
-    def restarts(self) -> tuple[Restart, ...]:
-        """Every restart so far, in order."""
-        return tuple(self._restarts)
 
     @property
     def instance(self) -> Instance | None:
@@ -138,9 +120,7 @@ class HostRegistry:
 
     def _restart(self, how: How, held: str, between: Callable[[], None] | None, deadline: float) -> Restart:
         with self._control:
-            before = self.instance
-            if before is None:
-                raise InfrastructureError(f"The {self._name} does not run.")
+            before = self._running()
             began = time.monotonic()
             if how == "KILL":
                 self.kill()
@@ -180,9 +160,7 @@ class HostRegistry:
         undo does not need us.
         """
         with self._control:
-            pid = self._manager.pid()
-            if pid is None:
-                raise InfrastructureError(f"The {self._name} does not run.")
+            pid = self._running().pid
             script = 'setsid sh -c "sleep $1; kill -CONT $2" </dev/null >/dev/null 2>&1 &'
             arm = ["sh", "-c", script, "sh", str(PAUSE_AT_MOST), str(pid)]
             self._hands.do(arm, "let a paused registry go on, should we be gone")
@@ -197,33 +175,13 @@ class HostRegistry:
                 # One that has ended meanwhile is not paused any more either.
                 self._hands.run(["kill", "-CONT", str(pid)], "let the registry go on")
 
-    def garbage_collect(
-        self,
-        *,
-        around: Around = "read-only",
-        delete_untagged: bool = False,
-        dry_run: bool = False,
-        deadline: float = 600.0,
-    ) -> Collection:
-        """Run the registry's own garbage collection on the host."""
-        with self._control:
-            restarts = [self.read_only(True)] if around == "read-only" else []
-            options = [
-                *(["--delete-untagged"] if delete_untagged else []),
-                *(["--dry-run"] if dry_run else []),
-            ]
-            try:
-                result = self._hands.run(
-                    [self._program, "garbage-collect", *options, self._manager.configuration()],
-                    "collect the registry's garbage",
-                    deadline=deadline,
-                )
-            finally:
-                if around == "read-only":
-                    restarts.append(self.read_only(False))
-            if around == "restart":
-                restarts.append(self.restart())
-            return Collection(result.exit_code, result.text, result.seconds, tuple(restarts))
+    def _collected(self, options: list[str], deadline: float) -> tuple[int, str]:
+        result = self._hands.run(
+            [self._program, "garbage-collect", *options, self._manager.configuration()],
+            "collect the registry's garbage",
+            deadline=deadline,
+        )
+        return result.exit_code, result.text
 
     # -- what it says -------------------------------------------------------------------------------
 

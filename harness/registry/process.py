@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,11 @@ from harness.errors import ConfigurationError, DeadlineError, HarnessBug, Infras
 from harness.packages import provide
 from harness.registry.children import spawn
 from harness.registry.configuration import RegistrySettings, configuration_text, socket_address
+from harness.registry.controlled import Controlled
 from harness.registry.logs import LogEntry
 from harness.registry.ports import free_port, listening_ports, listens, prove_free
 from harness.registry.program_log import ProgramLog
-from harness.registry.service import Around, Collection, How, Instance, Restart
+from harness.registry.service import How, Instance, Restart
 from harness.registry.wire import Endpoint, Wire
 
 PACKAGE = PROGRAM = "docker-registry"
@@ -38,7 +38,7 @@ def find_registry(*, install: bool = True) -> Path:
     return provide(PROGRAM, PACKAGE, install=install)
 
 
-class ProcessRegistry:
+class ProcessRegistry(Controlled):
     """Debian's docker-registry as a child of this process, on loopback unless its settings say otherwise.
 
     :param folder: where its configuration, log and store are; a temporary one that goes with it where
@@ -55,11 +55,11 @@ class ProcessRegistry:
         program: Path | None = None,
         name: str = "registry",
     ) -> None:
+        super().__init__(name)
         #: Takes effect at the next start.
         self.settings = settings or RegistrySettings()
         #: The certificates of token keys that the last start has read; a registry reads them only then.
         self.bundle_read = b""
-        self._name = name
         self._program = program or find_registry()
         self._temporary = folder is None
         self._folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
@@ -70,21 +70,7 @@ class ProcessRegistry:
         self._instance: Instance | None = None
         self._started = 0
         self._paused = False
-        self._restarts: list[Restart] = []
         self._log = ProgramLog(self._folder / "registry.log")
-        # A fault comes from a proxy's thread while the scenario's own looks on.
-        self._control = threading.RLock()
-
-    def __enter__(self) -> ProcessRegistry:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages and reports."""
-        return self._name
 
     @property
     def port(self) -> int:
@@ -111,20 +97,8 @@ class ProcessRegistry:
         alive = self._process is not None and self._process.poll() is None
         return self._instance if alive else None
 
-    @property
-    def restarts(self) -> tuple[Restart, ...]:
-        """Every restart so far, in order."""
-        return tuple(self._restarts)
-
-    def _running(self) -> Instance:
-        """Return the process that runs now. It may end at any moment: asked twice, the answers may differ.
-
-        :raises InfrastructureError: none does.
-        """
-        running = self.instance
-        if running is None:
-            raise InfrastructureError(f"The {self._name} does not run.", hint=self._log.last())
-        return running
+    def _last_words(self) -> str:
+        return self._log.last()
 
     # -- start and end ------------------------------------------------------------------------------
 
@@ -312,30 +286,7 @@ class ProcessRegistry:
         if self._process is not None:
             self._process.send_signal(number)
 
-    def garbage_collect(
-        self,
-        *,
-        around: Around = "read-only",
-        delete_untagged: bool = False,
-        dry_run: bool = False,
-        deadline: float = 120.0,
-    ) -> Collection:
-        """Run the registry's own garbage collection on its store; a second process does it."""
-        with self._control:
-            restarts = [self.read_only(True)] if around == "read-only" else []
-            began = time.monotonic()
-            try:
-                code, text = self._collected(delete_untagged, dry_run, deadline)
-                seconds = time.monotonic() - began
-            finally:
-                if around == "read-only":
-                    restarts.append(self.read_only(False))
-            if around == "restart":
-                restarts.append(self.restart())
-            return Collection(code, text, seconds, tuple(restarts))
-
-    def _collected(self, delete_untagged: bool, dry_run: bool, deadline: float) -> tuple[int, str]:
-        options = [*(["--delete-untagged"] if delete_untagged else []), *(["--dry-run"] if dry_run else [])]
+    def _collected(self, options: list[str], deadline: float) -> tuple[int, str]:
         process = spawn(
             [self._program, "garbage-collect", *options, self._configured(False)],
             environ=_environment(),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import DeadlineError, InfrastructureError
+from harness.errors import DeadlineError, InfrastructureError, NotOfferedError
 from harness.judgement.records import Fault, Record, Subject
 
 
@@ -49,6 +49,10 @@ class Fakes:
 
     def cancel_update(self) -> None:
         self.ask("cancel")
+
+    def require_update_attributes(self) -> None:
+        if "ioctl" in self.capabilities:
+            raise NotOfferedError("its update interface is an ioctl")
 
     def locate(self) -> None:
         self.ask("locate")

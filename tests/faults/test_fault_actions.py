@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import BlockedError, ConfigurationError
+from harness.errors import BlockedError, ConfigurationError, NotOfferedError
 from harness.faults.actions import action, moved_address
 
 CIRCUMSTANCES = ("busy", "all-ones", "no-security-group", "stays-away", "ignore-upload")
@@ -91,3 +91,10 @@ def test_a_card_moves_one_bus_down() -> None:
     assert moved_address("0001:10:1f.7") == "0001:0f:1f.7"
     with pytest.raises(ConfigurationError, match="no bus below"):
         moved_address("0000:00:02.0")
+
+
+def test_an_update_by_ioctl_cannot_be_cancelled(fakes: Any) -> None:
+    fakes.capabilities.add("ioctl")
+    with pytest.raises(NotOfferedError, match="an ioctl"):
+        action("cancel").check("programming", fakes, fakes.lab)
+    assert fakes.asked == [], "the card was not touched"
