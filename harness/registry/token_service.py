@@ -303,7 +303,9 @@ class TokenService:
         else:
             return 400, {"error": "unsupported_grant_type"}, replace(issued, status=400)
         if not known:
-            return 401, _errors("UNAUTHORIZED", "authentication required"), replace(issued, status=401)
+            # Without a detail, an engine takes this for a passing trouble and tries for 50 seconds.
+            refusal = _errors("UNAUTHORIZED", "authentication required", "user or password is wrong")
+            return 401, refusal, replace(issued, status=401)
         granted = self._granted(account, scopes)
         made = self._claims(account or "", granted, chosen)
         issued = replace(
@@ -413,8 +415,8 @@ def _basic(header: str) -> tuple[str | None, str]:
     return user, password
 
 
-def _errors(code: str, message: str) -> dict[str, Any]:
-    return {"errors": [{"code": code, "message": message, "detail": None}]}
+def _errors(code: str, message: str, detail: str | None = None) -> dict[str, Any]:
+    return {"errors": [{"code": code, "message": message, "detail": detail}]}
 
 
 def _response(status: int, body: Mapping[str, Any]) -> Response:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.packages import packages_of_missing_libraries, provide
-from harness.registry.children import spawn
+from harness.registry.clients.program import run_program
 
 PACKAGE = PROGRAM = "skopeo"
 _VERSION_SECONDS = 20.0
@@ -61,23 +58,11 @@ class Skopeo:
         began = time.monotonic()
         path = os.environ.get("PATH", "/usr/bin:/bin")
         environ = {"PATH": path, "LC_ALL": "C.UTF-8", "HOME": str(folder), "TMPDIR": str(folder)}
-        process = spawn(
-            [self.path, *words],
-            environ=environ | dict(self.environ),
-            folder=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+        code, text = run_program(
+            [self.path, *words], environ=environ | dict(self.environ), folder=folder, deadline=deadline
         )
-        code: int | None = None
-        with _ended(process):
-            try:
-                said, _ = process.communicate(timeout=deadline)
-                code = process.returncode
-            except subprocess.TimeoutExpired:
-                _kill(process)
-                said, _ = process.communicate()
         command = " ".join([PROGRAM, *words])
-        return Said(code, said.decode(errors="replace"), time.monotonic() - began, command)
+        return Said(code, text, time.monotonic() - began, command)
 
 
 def find_skopeo(*, install: bool = True) -> Skopeo:
@@ -96,20 +81,3 @@ def _libraries(root: Path) -> list[str]:
     """Return the packages of what the unpacked program and its libraries lack."""
     found = [root / "usr/bin" / PROGRAM, *root.glob("usr/lib/*/*.so.*")]
     return sorted({package for path in found for package in packages_of_missing_libraries(path)})
-
-
-@contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Let it not go on alone, however what runs here ends."""
-    try:
-        yield
-    except BaseException:
-        _kill(process)
-        process.communicate()
-        raise
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End its process group, which is its own."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
