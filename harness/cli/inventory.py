@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from harness.inventory.model import Host, Inventory, Lab
+    from harness.inventory.registries import Registry
 
 app = typer.Typer(
     add_completion=False,
@@ -63,15 +64,17 @@ def check(
     found = _resolve_all(labs) if credentials else 0
     hosts = sum(len(entry.hosts) for entry in labs)
     cards = sum(1 for entry in labs for _ in entry.cards())
+    registries = sum(len(entry.registries) for entry in labs)
     typer.echo(
         f"{inventory.path}: nothing wrong; {_count(len(labs), 'lab')}, {_count(hosts, 'host')}, "
-        f"{_count(cards, 'card')}" + (f", {_count(found, 'secret')} found" if credentials else "")
+        f"{_count(cards, 'card')}, {_count(registries, 'registry')}"
+        + (f", {_count(found, 'secret')} found" if credentials else "")
     )
 
 
 @app.command(epilog="Examples:  hil inventory show     hil inventory show lab.yaml --lab rack7 -o yaml")
 def show(file: FileArgument = None, lab: LabOption = None, output: FormOption = Form.TABLE) -> None:
-    """Show labs, hosts and cards. Secrets are references, so nothing secret is printed."""
+    """Show labs, hosts, cards and registries. Secrets are references, so nothing secret is printed."""
     from harness.inventory.load import load_inventory
 
     inventory = load_inventory(file)
@@ -118,7 +121,8 @@ def _resolve_all(labs: list[Lab]) -> int:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else plural}"
 
 
 def _way(host: Host) -> str:
@@ -143,8 +147,28 @@ def _lab_as_text(lab: Lab, default: str) -> str:
     return "\n".join(
         [title]
         + ([f"controllers: {systems}"] if systems else [])
-        + ([f"registries: {', '.join(lab.registries)}"] if lab.registries else [])
         + [_columns(rows)]
+        + [f"registry {name}: {_registry(entry)}" for name, entry in lab.registries.items()]
+    )
+
+
+def _registry(entry: Registry) -> str:
+    """Return in a few words where a registry is, and what may be done to it."""
+    if entry.emulated:
+        with_or_not = [
+            f"{'with' if getattr(entry.emulated, key) else 'without'} {word}"
+            for key, word in (("tls", "TLS"), ("tokens", "tokens"))
+        ]
+        return ", ".join([f"emulated ({entry.emulated.service})", *with_or_not])
+    kept = entry.service and (entry.service.systemd or entry.service.starlingx)
+    return ", ".join(
+        [
+            f"{entry.url}",
+            f"as {entry.user}" if entry.user else "without a login",
+            f"{kept} on {entry.host}" if kept else "cannot be restarted",
+            f"store {entry.storage}" if entry.storage else "its store is not seen",
+            *([f"reached by {entry.proxy}"] if entry.proxy else []),
+        ]
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import ConfigurationError
-from harness.inventory.model import Credential
+from harness.inventory.entries import Credential
 
 _LONGEST_PASSWORD = 4096
 

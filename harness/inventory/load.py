@@ -15,7 +15,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from harness.errors import ConfigurationError
-from harness.inventory.model import EntryError, Inventory, nearest
+from harness.inventory.entries import EntryError, nearest
+from harness.inventory.model import Inventory
 from harness.yaml_text import check_depth
 
 Keys = tuple[str | int, ...]

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictInt,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
 
 from harness.errors import ConfigurationError
+from harness.inventory.entries import (
+    ByName,
+    Credential,
+    Entry,
+    EntryError,
+    Named,
+    no_such_entry,
+    unknown_name,
+)
 from harness.inventory.forms import (
     CommandLine,
     CskId,
-    EnvName,
     FilePath,
     HostAddress,
     MacAddress,
@@ -35,36 +33,9 @@ from harness.inventory.forms import (
     Url,
     User,
 )
+from harness.inventory.registries import Registry
 
 Irreversible = Literal["root-key", "key-cancellation"]
-
-
-class EntryError(ValueError):
-    """A rule is broken at ``keys`` below the entry that is being checked."""
-
-    def __init__(self, message: str, *keys: str) -> None:
-        super().__init__(message)
-        self.keys = keys
-
-
-def nearest(word: str, known: list[str]) -> str:
-    """Return the spelling in ``known`` that is closest to ``word``; empty where none is close."""
-    return next(iter(get_close_matches(word, known, n=1, cutoff=0.5)), "")
-
-
-def unknown_name(what: str, name: str, known: list[str], where: str) -> ConfigurationError:
-    """Return the error for a ``name`` that is not in ``where``; it lists the known ones and the nearest."""
-    close = nearest(name, known)
-    guess = f"Did you mean {close!r}? " if close else ""
-    return ConfigurationError(
-        f"There is no {what} {name!r} in {where}.",
-        hint=f"{guess}Known: {', '.join(known) or 'none'}.",
-    )
-
-
-def _no_such_entry(error: ConfigurationError, *keys: str) -> EntryError:
-    """Return ``error`` as one that the loader places at ``keys``."""
-    return EntryError(f"{error.message} {error.hint}", *keys)
 
 
 ProfileValue = bool | int | float | str | list[str]
@@ -75,59 +46,6 @@ def _whole_number(value: object) -> object:
     if type(value) is not int:
         raise ValueError(f"{value!r} is not allowed; write 1, as a plain number")
     return value
-
-
-class Entry(BaseModel):
-    """Base of everything in an inventory: unknown keys are errors, and nothing changes once loaded."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Named(Entry):
-    """An entry that is known by the key it stands under."""
-
-    name: str = ""
-
-
-NamedT = TypeVar("NamedT", bound=Named)
-
-
-def _name_by_key(entries: object) -> object:
-    if not isinstance(entries, dict):
-        return entries
-    return {
-        name: {"name": name} | entry if isinstance(entry, dict) and isinstance(name, str) else entry
-        for name, entry in entries.items()
-    }
-
-
-def _name_is_key(entries: Mapping[str, NamedT]) -> Mapping[str, NamedT]:
-    for key, entry in entries.items():
-        if entry.name != key:
-            raise EntryError(f"the entry {key!r} calls itself {entry.name!r}; leave 'name' out", key, "name")
-    return entries
-
-
-ByName = Annotated[Mapping[Name, NamedT], BeforeValidator(_name_by_key), AfterValidator(_name_is_key)]
-
-
-class Credential(Entry):
-    """Where a secret is found; never the secret. Exactly one of the four is given."""
-
-    env: EnvName | None = None
-    file: FilePath | None = None
-    key_file: FilePath | None = None
-    agent: StrictBool = False
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Credential:
-        given = [name for name in ("env", "file", "key_file", "agent") if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError(
-                "give exactly one of env (variable that holds the password), file (file that holds it), "
-                f"key_file (private key) and agent: true; it has {' and '.join(given) or 'none'}"
-            )
-        return self
 
 
 class SshAccess(Entry):
@@ -321,7 +239,7 @@ class Host(Named):
 
 
 class EmulatedService(Entry):
-    """A controller or registry that the emulated lab provides; it has no settings yet."""
+    """A controller that the emulated lab provides; it has no settings yet."""
 
 
 class Controller(Named):
@@ -342,22 +260,6 @@ class Controller(Named):
             raise ValueError("a real controller needs credentials")
         if (self.role == "subcloud") != (self.parent is not None):
             raise ValueError("a subcloud names its system controller in 'parent'; nothing else has one")
-        return self
-
-
-class Registry(Named):
-    """A container registry, emulated or at a URL."""
-
-    emulated: EmulatedService | None = None
-    url: Url | None = None
-    ca_file: FilePath | None = None
-    user: User | None = None
-    credentials: Credential | None = None
-
-    @model_validator(mode="after")
-    def _emulated_or_real(self) -> Registry:
-        if (self.emulated is None) == (self.url is None):
-            raise ValueError("give exactly one of emulated and url")
         return self
 
 
@@ -382,6 +284,8 @@ class Lab(Named):
             if controller.parent is not None and self.controllers[controller.parent].role == "subcloud":
                 message = f"{controller.parent!r} is a subcloud itself; name its system controller"
                 raise EntryError(message, "controllers", name, "parent")
+        for name, registry in self.registries.items():
+            self._check_host_of(registry, "registries", name, "host")
         seen: dict[str, str] = {}
         for host, card in self.cards():
             title = f"{host.name}/{card.name}"
@@ -394,7 +298,16 @@ class Lab(Named):
 
     def _check_controller(self, name: str | None, *keys: str) -> None:
         if name is not None and name not in self.controllers:
-            raise _no_such_entry(unknown_name("controller", name, list(self.controllers), "this lab"), *keys)
+            raise no_such_entry(unknown_name("controller", name, list(self.controllers), "this lab"), *keys)
+
+    def _check_host_of(self, registry: Registry, *keys: str) -> None:
+        if registry.host is None:
+            return
+        if registry.host not in self.hosts:
+            raise no_such_entry(unknown_name("host", registry.host, list(self.hosts), "this lab"), *keys)
+        if not self.hosts[registry.host].real:
+            message = f"{registry.host!r} is emulated, and no registry runs on an emulated host"
+            raise EntryError(message, *keys)
 
     def cards(self) -> Iterator[tuple[Host, Card]]:
         """Yield every card with its host, in the order of the file."""
@@ -408,6 +321,17 @@ class Lab(Named):
             return self.hosts[name]
         except KeyError:
             raise unknown_name("host", name, list(self.hosts), f"lab {self.name}") from None
+
+    def registry(self, name: str | None = None) -> Registry:
+        """Return the registry ``name``, or the first one.
+
+        :raises ConfigurationError: there is no such registry, or none at all; with the known ones.
+        """
+        name = next(iter(self.registries), "") if name is None else name
+        try:
+            return self.registries[name]
+        except KeyError:
+            raise unknown_name("registry", name, list(self.registries), f"lab {self.name}") from None
 
     def card(self, name: str) -> tuple[Host, Card]:
         """Return host and card of a name such as ``subcloud1/card0``.
@@ -434,7 +358,7 @@ class Inventory(Entry):
         try:
             self.lab()
         except ConfigurationError as error:
-            raise _no_such_entry(error, "default_lab") from None
+            raise no_such_entry(error, "default_lab") from None
         return self
 
     def lab(self, name: str | None = None) -> Lab:

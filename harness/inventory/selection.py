@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.inventory.model import Lab, unknown_name
+from harness.inventory.entries import unknown_name
+from harness.inventory.model import Lab
 
 
 def check_devices(lab: Lab, wanted: Iterable[str]) -> None:

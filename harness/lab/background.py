@@ -232,7 +232,7 @@ def known_lab(inventory: Inventory, name: str | None = None) -> BackgroundLab:
 
     :raises ConfigurationError: there is none of that name.
     """
-    from harness.inventory.model import unknown_name
+    from harness.inventory.entries import unknown_name
 
     found = background_lab(inventory, name)
     if found.name not in inventory.labs and not found.directory.is_dir():

@@ -85,7 +85,7 @@ def check_given(given: Mapping[str, Any], session: HilSession) -> None:
 
 
 def _check_capabilities(names: list[str]) -> None:
-    from harness.inventory.model import unknown_name
+    from harness.inventory.entries import unknown_name
     from harness.lab.running import CAPABILITIES
 
     for name in names:

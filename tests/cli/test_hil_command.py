@@ -148,7 +148,10 @@ def test_inventory_check_says_what_is_wrong_where(tmp_path: Path) -> None:
     assert "did you mean 'address'?" in done.stderr
     assert "Traceback" not in done.stderr
     good = hil("inventory", "check")
-    assert (good.returncode, good.stdout) == (0, "inventory.yaml: nothing wrong; 1 lab, 5 hosts, 6 cards\n")
+    assert (good.returncode, good.stdout) == (
+        0,
+        "inventory.yaml: nothing wrong; 1 lab, 5 hosts, 6 cards, 1 registry\n",
+    )
 
 
 def test_inventory_check_knows_the_profile_of_the_emulated_card(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.inventory.credentials import Login, resolve
-from harness.inventory.model import Credential
+from harness.inventory.entries import Credential
 
 
 def private_file(path: Path, text: str, mode: int = 0o600) -> Path:
