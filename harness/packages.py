@@ -23,6 +23,8 @@ _PROGRAMS = ("usr/bin", "usr/sbin", "bin", "sbin")
 _APT_SECONDS = 300.0
 #: Where systemd runs; there, installing a package of a service would start it.
 _SYSTEMD = Path("/run/systemd/system")
+#: The units of packages that do not have one of their own name.
+_UNITS = {"docker.io": ("docker.service", "docker.socket", "containerd.service")}
 
 
 class PackageError(Exception):
@@ -116,8 +118,9 @@ _ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8")
 
 @contextmanager
 def _services_kept_down(packages: Sequence[str], prefix: Sequence[str]) -> Iterator[None]:
-    """Keep a package's own service (of the same name) from being started, now and at the next boot."""
-    units = [f"{package}.service" for package in packages] if _SYSTEMD.exists() else []
+    """Keep the services that a package brings from being started, now and at the next boot."""
+    named = [unit for package in packages for unit in _UNITS.get(package, (f"{package}.service",))]
+    units = named if _SYSTEMD.exists() else []
     if units:
         _run([*prefix, "systemctl", "mask", *units])
     try:

@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "hosts": {"errors", "judgement.values", "inventory"},
     "leases": {"errors", "judgement.values", "inventory", "hosts"},
     "cards": {"errors", "hosts", "images", "judgement", "record", "leases", "inventory"},
-    "registry": {"errors", "packages", "hosts", "judgement", "record", "inventory"},
+    "registry": {"errors", "packages", "hosts", "judgement", "record", "inventory", "faults.watchdog"},
     "recordings": {"errors", "hosts", "images", "judgement", "record", "cards"},
     "emulator": {"errors", "images", "judgement.values", "recordings.model", "recordings.kind"},
     "report": {"errors", "judgement", "record"},

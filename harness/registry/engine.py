@@ -55,3 +55,10 @@ class Engine(Protocol):
     def logs(self, since: str = "") -> list[LogEntry]:
         """Return what it has logged since a mark; empty where its log cannot be read."""
         ...
+
+    def pid_here(self, pid: int) -> int:
+        """Return what a process that it names is called on this machine, for signals.
+
+        :raises InfrastructureError: it has ended.
+        """
+        ...
