@@ -51,17 +51,22 @@ def run(
     irreversible: Annotated[str, typer.Option(help="Permit on REAL cards: root-key,key-cancellation.")] = "",
     allow_blocked: Annotated[
         list[str] | None,
-        typer.Option(help="Accept that scenarios in this folder or file are blocked; may be repeated."),
+        typer.Option(
+            help="Accept that scenarios of this file or folder (or of the folders of this name) "
+            "are blocked; may be repeated."
+        ),
     ] = None,
     reports: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("reports"),
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="Run in this many processes.")] = 0,
-    output: Annotated[Literal["text", "json"], typer.Option("-o", help="text or json.")] = "text",
+    output: Annotated[
+        Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
+    ] = "text",
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
-    accepted = allow_blocked or []
-    _check(targets, accepted)
+    _check(targets)
+    accepted = _accepted(allow_blocked or [], targets)
     lab_name = _check_lab(inventory, lab, device or [], irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
@@ -83,13 +88,36 @@ def run(
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
 
 
-def _check(targets: list[str], allow_blocked: list[str]) -> None:
-    for target in [*targets, *allow_blocked]:
+def _check(targets: list[str]) -> None:
+    for target in targets:
         if not Path(target.split("::")[0]).exists():
             raise ConfigurationError(
                 f"There is nothing to run at {target}.",
                 hint="Name a file or folder of scenarios, such as testplans/regression.",
             )
+
+
+def _accepted(parts: list[str], targets: list[str]) -> list[str]:
+    """Return the files, folders and node ids that ``parts`` name: by path, or by folder below a target.
+
+    :raises ConfigurationError: there is no such one.
+    """
+    below: dict[str, list[str]] = {}
+    for target in map(Path, targets):
+        for path in sorted(target.rglob("*/")) if target.is_dir() else ():
+            if path.is_dir() and not path.name.startswith((".", "__")):
+                below.setdefault(path.name, []).append(str(path))
+    found: list[str] = []
+    for part in parts:
+        here = [*below.get(part, ()), *([part] if Path(part.split("::")[0]).exists() else [])]
+        if not here:
+            raise ConfigurationError(
+                f"There is nothing to run at {part}.",
+                hint="Name a file or folder of scenarios by its path, or one of these folders: "
+                f"{', '.join(sorted(below)) or 'none'}.",
+            )
+        found += here
+    return found
 
 
 def _check_lab(inventory: Path | None, lab: str | None, devices: list[str], irreversible: str) -> str:

@@ -206,6 +206,31 @@ def test_blocked_scenarios_are_accepted_where_that_is_said(project) -> None:
     assert project.hil(*words, "--allow-blocked", "test_other.py").code == 3
 
 
+def test_blocked_scenarios_are_accepted_by_the_name_of_their_folder_below_a_target(project) -> None:
+    blocked = (
+        "from harness.errors import BlockedError\ndef test_it(card):\n    raise BlockedError('No tool.')\n"
+    )
+    for folder in ("plans/registry", "plans/deep/registry", "plans/flash"):
+        (project.folder / folder).mkdir(parents=True)
+    project.write(blocked, "plans/registry/test_one.py")
+    project.write(blocked, "plans/deep/registry/test_two.py")
+    words = ("run", "plans", "--device", "two")
+    assert project.hil(*words).code == 3
+    assert project.hil(*words, "--allow-blocked", "registry").code == 0
+    wrong = project.hil(*words, "--allow-blocked", "registri")
+    assert wrong.code == 2
+    assert "There is nothing to run at registri." in wrong.stderr
+    assert "deep, flash, registry" in wrong.stderr
+    project.write(blocked, "plans/flash/test_three.py")
+    assert project.hil(*words, "--allow-blocked", "registry").code == 3, "flash is not accepted"
+
+
+def test_text_may_be_called_table_as_other_commands_have_it(project) -> None:
+    project.write(PLAN)
+    words = ("run", "test_plan.py", "--device", "two", "-k", "green")
+    assert "ALL AS STATED" in project.hil(*words, "-o", "table").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
