@@ -93,7 +93,7 @@ class _DockerCli:
 
     @contextmanager
     def _configured(self, there: Destination | None) -> Iterator[tuple[Path, dict[str, str]]]:
-        """Give a private folder with the login, and the environment that has it used; it goes with the run."""
+        """Give a private folder with the login, and the environment that has it used."""
         try:
             with tempfile.TemporaryDirectory(prefix="docker-", dir=self._folder) as name:
                 folder = Path(name)

@@ -53,7 +53,7 @@ class Session:
         self._response: Response | None = None
         self._lock = threading.Lock()
         self._client.api.hooks["response"].append(self._note)
-        self._timer = threading.Timer(deadline, self._cut)
+        self._timer = threading.Timer(deadline, self.cut)
         self._timer.daemon = True
         self._timer.start()
 
@@ -87,10 +87,11 @@ class Session:
         with self._lock:
             self._response = response
         if self.expired:
-            self._cut()
+            self.cut()
 
-    def _cut(self) -> None:
-        """End the answer that is being read, as if the engine had closed the connection."""
+    def cut(self) -> None:
+        """Let the deadline be now: the answer that is being read ends as if the engine had ended."""
+        self._end = min(self._end, time.monotonic())
         with self._lock, suppress(RuntimeError, ValueError, OSError):  # it is complete already
             if self._response is not None:
                 self._response.raw.shutdown()
