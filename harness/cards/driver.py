@@ -16,7 +16,7 @@ from harness.cards.interlock import CardEntry
 from harness.cards.kernel_log import auth_report, new_lines
 from harness.cards.looking import CardReader, Look, wait_until_idle
 from harness.cards.parsers import parse_fpgainfo
-from harness.cards.recording import History, Recorder, evidence_of
+from harness.cards.recording import Recorder, evidence_of
 from harness.cards.results import FlashResult, ResetResult
 from harness.cards.tool_output import (
     Progress,
@@ -40,6 +40,7 @@ from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
 from harness.leases.hold import LOCK_FOLDER
+from harness.record.operations import Recording
 
 if TYPE_CHECKING:
     from harness.images.facts import ImageFacts
@@ -69,7 +70,7 @@ class CardDriver:
         self,
         host: Host,
         entry: CardEntry,
-        history: History,
+        history: Recording,
         *,
         real: bool,
         allowed: Collection[str] = frozenset(),

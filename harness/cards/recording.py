@@ -4,40 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any
 
 from harness.cards.truth import CardTruth
-from harness.errors import DeadlineError, HarnessError
 from harness.hosts.protocol import CommandResult
-from harness.judgement.records import (
-    Claim,
-    Completion,
-    Evidence,
-    Intent,
-    Observation,
-    Promise,
-    Record,
-    Subject,
-)
-
-R = TypeVar("R", bound=Record)
+from harness.judgement.records import Claim, Evidence, Intent, Observation, Promise, Subject
+from harness.record.operations import Recording, recorded_operation
 
 #: The kind of truth that :func:`harness.cards.truth.read_truth` gives.
 PROBE = "sysfs"
 
 
-class History(Protocol):
-    """Where records go (see :class:`harness.record.history.History`)."""
-
-    def add(self, record: R) -> R:
-        """Keep ``record``; return it with its sequence number and time."""
-        ...
-
-
 class Recorder:
     """Records of one card."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: Recording) -> None:
         self._history = history
 
     @contextmanager
@@ -45,22 +26,9 @@ class Recorder:
         self, name: str, subject: Subject, parameters: Mapping[str, Any], promise: Promise | None
     ) -> Iterator[int]:
         """Record the intent, give its sequence number, and record how it returned, whatever happens."""
-        intent = self._history.add(
-            Intent(operation=name, subject=subject, parameters=parameters, promise=promise)
-        )
-        how: Literal["returned", "raised", "timed-out"] = "raised"
-        error: dict[str, str] = {}
-        try:
-            yield intent.seq
-            how = "returned"
-        except DeadlineError as failure:
-            how, error = "timed-out", _as_record(failure)
-            raise
-        except BaseException as failure:
-            error = _as_record(failure)
-            raise
-        finally:
-            self._history.add(Completion(intent=intent.seq, how=how, error=error))
+        intent = Intent(operation=name, subject=subject, parameters=parameters, promise=promise)
+        with recorded_operation(self._history, intent) as underway:
+            yield underway.intent
 
     def claim(
         self,
@@ -98,9 +66,3 @@ def evidence_of(result: CommandResult, text: str | None = None) -> Evidence:
         command=" ".join(result.argv),
         exit_code=result.exit_code,
     )
-
-
-def _as_record(failure: BaseException) -> dict[str, str]:
-    if isinstance(failure, HarnessError):
-        return {"kind": failure.kind.value, "message": failure.message, "hint": failure.hint}
-    return {"kind": type(failure).__name__, "message": str(failure), "hint": ""}
