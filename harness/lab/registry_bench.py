@@ -2,77 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import BlockedError
+from harness.lab.push_bench import PushBench, needs_engine, not_ours
 from harness.registry.assembled import ACCOUNT, PASSWORD, RegistryLab
-from harness.registry.clients.catalogue import (
-    PULL_CLIENTS,
-    PUSH_CLIENTS,
-    Surroundings,
-    open_pull_client,
-    open_push_client,
-)
+from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination
 from harness.registry.reference import Reference
 from harness.registry.wire import Endpoint
 
 if TYPE_CHECKING:
     from harness.faults.proxy import FaultProxy
-    from harness.registry.clients.protocol import PullClient, PushClient
     from harness.registry.configuration import RegistrySettings
     from harness.registry.engine import Engine
     from harness.registry.service import RegistryService
     from harness.registry.truth_probe import TruthProbe
 
 
-class Clients:
-    """The clients that were opened for one registry, each once.
-
-    :param folder: for their archives. :param store: the registry's store, where this machine sees it.
-    """
-
-    def __init__(self, folder: Path, store: Path | None) -> None:
-        self._folder = folder
-        self._store = store
-        self._push: dict[str, PushClient] = {}
-        self._pull: dict[str, PullClient] = {}
-
-    def push(self, name: str, engine: Engine | None) -> PushClient:
-        """Return the push client ``name``; raises as :func:`open_push_client`."""
-        if name not in self._push:
-            self._push[name] = open_push_client(name, self._surroundings(engine))
-        return self._push[name]
-
-    def pull(self, name: str, engine: Engine | None) -> PullClient:
-        """Return the pull client ``name``; raises as :func:`open_pull_client`."""
-        if name not in self._pull:
-            self._pull[name] = open_pull_client(name, self._surroundings(engine))
-        return self._pull[name]
-
-    def _surroundings(self, engine: Engine | None) -> Surroundings:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        return Surroundings(self._folder, engine, self._store)
-
-    def close(self) -> None:
-        """Close all; may be called twice."""
-        opened: list[PushClient | PullClient] = [*self._push.values(), *self._pull.values()]
-        for client in opened:
-            client.close()
-        self._push.clear()
-        self._pull.clear()
-
-
-def needs_engine(client: str) -> bool:
-    """Return whether the client of this name works through a Docker engine."""
-    entry = PUSH_CLIENTS.get(client) or PULL_CLIENTS.get(client)
-    return entry is not None and entry.needs_engine
-
-
-class RegistryBench:
+class RegistryBench(PushBench):
     """A registry, its token service and its authority, with a proxy before each of the two services.
 
     Clients are told of the proxies alone: every request of theirs can be held. :attr:`probe` asks the
@@ -81,7 +30,7 @@ class RegistryBench:
     :param folder: where everything is kept; a temporary one that goes with it where none is given.
     :param engine: for clients that need one; see :meth:`use_engine`.
     :param settings: of the registry. :param tls: without it nothing is encrypted.
-    :param guarded: whether the registry asks for tokens.
+    :param guarded: whether the registry asks for tokens. :param program: the registry's program.
     """
 
     def __init__(
@@ -92,66 +41,51 @@ class RegistryBench:
         settings: RegistrySettings | None = None,
         tls: bool = True,
         guarded: bool = True,
+        program: Path | None = None,
         name: str = "registry.local",
     ) -> None:
-        self.name = name
-        self.engine = engine
+        super().__init__(name, engine)
         self._tls = tls
-        self._open = ExitStack()
-        self.lab = RegistryLab(folder, settings, tls=tls, guarded=guarded)
-        self.proxy: FaultProxy
-        self.token_proxy: FaultProxy
-
-    def __enter__(self) -> RegistryBench:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def start(self) -> None:
-        """Start all of it: the registry names the token service's proxy to its clients.
-
-        :raises InfrastructureError: a part does not start; the others are ended again.
-        :raises BlockedError: there is no registry on this machine, and none could be got.
-        """
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
+        self._lab = RegistryLab(folder, settings, tls=tls, guarded=guarded, program=program)
+        self._proxies: dict[str, FaultProxy] = {}
 
     def _start(self) -> None:
         self._open.callback(self.lab.close)
         self.lab.tokens.start()
-        self.token_proxy = self._proxied(self._token_endpoint, "token service")
-        self.lab.start(realm=f"{self._scheme}://localhost:{self.token_proxy.port}/token/")
-        self.proxy = self._proxied(self.lab.endpoint, "registry")
-        self._open.callback(self._clients.close)
-        if self.engine is not None:
-            self.use_engine(self.engine)
+        services = Endpoint(self.lab.tokens.realm.removesuffix("/token/"), self.ca_file)
+        port = self._before(services, "token service").port
+        self.lab.start(realm=f"{'https' if self._tls else 'http'}://localhost:{port}/token/")
+        self._before(self.lab.endpoint, "registry")
 
-    def _proxied(self, upstream: Endpoint, name: str) -> FaultProxy:
+    def _before(self, upstream: Endpoint, name: str) -> FaultProxy:
+        """Start a proxy before ``upstream``."""
         from harness.faults.proxy import FaultProxy
 
         identity = self.lab.authority.issue(f"proxy-{name.replace(' ', '-')}") if self._tls else None
-        proxy = FaultProxy(upstream, tls=identity, name=name)
+        proxy = self._proxies[name] = FaultProxy(upstream, tls=identity, name=name)
         self._open.callback(proxy.close)
         proxy.start()
         return proxy
 
     @property
-    def _scheme(self) -> str:
-        return "https" if self._tls else "http"
+    def lab(self) -> RegistryLab:
+        """Registry, token service, keys and authority."""
+        return self._lab
 
     @property
-    def _token_endpoint(self) -> Endpoint:
-        return Endpoint(self.lab.tokens.realm.removesuffix("/token/"), self.ca_file)
+    def proxy(self) -> FaultProxy:
+        """What holds requests to the registry. :raises BlockedError: it was not started."""
+        return self._proxy("registry")
 
     @property
-    def ca_file(self) -> Path | None:
-        """What clients are to trust; None where nothing is encrypted."""
-        return self.lab.authority.file if self._tls else None
+    def token_proxy(self) -> FaultProxy:
+        """What holds requests to the token service. :raises BlockedError: it was not started."""
+        return self._proxy("token service")
+
+    def _proxy(self, name: str) -> FaultProxy:
+        if name not in self._proxies:
+            raise not_ours(self.name, "is not started")
+        return self._proxies[name]
 
     @property
     def registry(self) -> RegistryService:
@@ -163,9 +97,10 @@ class RegistryBench:
         """Reads the truth of images past the proxy, whatever state tokens are in."""
         return self.lab.probe
 
-    @cached_property
-    def _clients(self) -> Clients:
-        return Clients(self.lab.folder / "clients", Path(self.lab.registry.storage))
+    @property
+    def ca_file(self) -> Path | None:
+        """What clients are to trust; None where nothing is encrypted."""
+        return self.lab.authority.file if self._tls else None
 
     def use_engine(self, engine: Engine) -> None:
         """Let clients work through ``engine``, which is made to check the registry's certificate.
@@ -174,12 +109,11 @@ class RegistryBench:
         """
         if self.ca_file is None:
             raise BlockedError(
-                f"The registry {self.name} is plain HTTP, which {engine.name} pushes to from nowhere but "
-                "an address that it does not check.",
+                f"The registry {self.name} is plain HTTP, which the {engine.name} takes from no address "
+                "but one whose certificate it would not check either.",
                 hint="Give the registry TLS, or push by a client without an engine, such as skopeo.",
             )
-        engine.trust(f"{engine.registry_host()}:{self.proxy.port}", self.ca_file)
-        self.engine = engine
+        super().use_engine(engine)
 
     def destination(self, repository: str, tag: str, *, client: str) -> Destination:
         """Return where ``client`` pushes ``repository:tag`` to, or pulls it from: the registry's proxy.
@@ -187,23 +121,19 @@ class RegistryBench:
         :raises ConfigurationError: the name is not a legal one.
         """
         engine = self.engine if needs_engine(client) else None
-        host = engine.registry_host() if engine is not None else "localhost"
+        registry = self._registry_for(engine) if engine else f"localhost:{self.proxy.port}"
         return Destination(
-            Reference(f"{host}:{self.proxy.port}", repository, tag),
+            Reference(registry, repository, tag),
             ca_file=self.ca_file,
             user=ACCOUNT,
             password=PASSWORD,
             plain=not self._tls,
         )
 
-    def push_client(self, name: str) -> PushClient:
-        """Return the push client ``name``, opened once; raises as :func:`open_push_client`."""
-        return self._clients.push(name, self.engine)
+    def _registry_for(self, engine: Engine) -> str:
+        return f"{engine.registry_host()}:{self.proxy.port}"
 
-    def pull_client(self, name: str) -> PullClient:
-        """Return the pull client ``name``, opened once; raises as :func:`open_pull_client`."""
-        return self._clients.pull(name, self.engine)
-
-    def close(self) -> None:
-        """End everything, last started first; may be called twice."""
-        self._open.close()
+    def _surroundings(self) -> Surroundings:
+        folder = self.lab.folder / "clients"
+        folder.mkdir(parents=True, exist_ok=True)
+        return Surroundings(folder, self.engine, Path(self.lab.registry.storage))
