@@ -17,7 +17,7 @@ from harness.registry.clients.catalogue import (
 )
 
 if TYPE_CHECKING:
-    from harness.faults.proxy import FaultProxy
+    from harness.faults.proxy.server import FaultProxy
     from harness.registry.assembled import RegistryLab
     from harness.registry.clients.protocol import Destination, PullClient, PushClient
     from harness.registry.engine import Engine

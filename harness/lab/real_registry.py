@@ -23,7 +23,7 @@ from harness.registry.unkept import UnkeptRegistry
 from harness.registry.wire import Endpoint, Login
 
 if TYPE_CHECKING:
-    from harness.faults.proxy import FaultProxy
+    from harness.faults.proxy.server import FaultProxy
     from harness.hosts.protocol import Host
     from harness.inventory.registries import Keeper, Registry
     from harness.registry.assembled import RegistryLab
@@ -85,7 +85,7 @@ class RealRegistryBench(PushBench):
 
     def _start_proxy(self, url: str) -> None:
         """Start our proxy where ``url`` leads to. :raises ConfigurationError: that is not this machine."""
-        from harness.faults.proxy import FaultProxy
+        from harness.faults.proxy.server import FaultProxy
 
         parts = urlsplit(url)
         name, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)

@@ -14,7 +14,7 @@ from harness.registry.reference import Reference
 from harness.registry.wire import Endpoint
 
 if TYPE_CHECKING:
-    from harness.faults.proxy import FaultProxy
+    from harness.faults.proxy.server import FaultProxy
     from harness.registry.configuration import RegistrySettings
     from harness.registry.engine import Engine
     from harness.registry.service import RegistryService
@@ -59,7 +59,7 @@ class RegistryBench(PushBench):
 
     def _before(self, upstream: Endpoint, name: str) -> FaultProxy:
         """Start a proxy before ``upstream``."""
-        from harness.faults.proxy import FaultProxy
+        from harness.faults.proxy.server import FaultProxy
 
         identity = self.lab.authority.issue(f"proxy-{name.replace(' ', '-')}") if self._tls else None
         proxy = self._proxies[name] = FaultProxy(upstream, tls=identity, name=name)
