@@ -25,6 +25,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "image": ("harness.cli.image:app", "Inspect, verify, sign and damage signed images."),
     "inventory": ("harness.cli.inventory:app", "Check and show what the harness may touch."),
     "lab": ("harness.cli.lab:app", "Keep an emulated lab running."),
+    "engine": ("harness.cli.engine:app", "Keep a private Docker engine running."),
     "emulator": ("harness.cli.emulator:app", "Ask the emulated card alone."),
 }
 

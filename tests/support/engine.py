@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from support.mounted import blocked
 
 from harness.errors import BlockedError
 from harness.registry.engines.private import PrivateEngine, find_engine
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """Give a folder whose path is short enough for the sockets of an engine; pytest's may not be."""
+    with tempfile.TemporaryDirectory(prefix="hil-", dir="/tmp") as name:
+        yield Path(name)
 
 
 @contextmanager

@@ -68,12 +68,12 @@ class AnsweringEngine:
 
 
 def check_is_checked(registry: str, own_names: tuple[str, ...] = ()) -> None:
-    """Return if an engine checks certificates at ``registry`` (``host:port``).
+    """Return if an engine checks certificates at ``registry``, a ``host:port``.
 
     :param own_names: those that lead elsewhere for the engine than for this machine.
     :raises ConfigurationError: it does not, or the name cannot be resolved.
     """
-    host = registry.rpartition(":")[0]
+    host = (registry.rpartition(":")[0] or registry).strip("[]")
     if host in own_names:
         return
     try:

@@ -31,10 +31,11 @@ _POLL_SECONDS = 0.01
 _KILL_SECONDS = 30.0
 _CGROUPS = Path("/sys/fs/cgroup")
 
+# What the machine mounts later is seen inside, and what is mounted inside is not seen on the machine.
 _OUTSIDE = r"""
 exec 9>>"$1/engine.lock"
 flock -n 9 || exit 73
-exec unshare --mount --pid --fork --kill-child --mount-proc -- sh -c "$INSIDE" inside "$@"
+exec unshare --mount --propagation slave --pid --fork --kill-child --mount-proc -- sh -c "$INSIDE" inside "$@"
 """
 # A copy of /etc, for /etc/docker may be missing, and what an engine writes there is not for the machine.
 # The sockets of containers would be in the machine's /run/containerd.
@@ -92,14 +93,25 @@ class Enclosure:
 
     def check(self) -> None:
         """Return if the folder can be used. :raises ConfigurationError: it cannot; says why."""
+        self.check_known()
         if len(os.fsencode(self.folder / _LONGEST_SOCKET)) > _SOCKET_BYTES:
             raise ConfigurationError(
                 f"{self.folder} is too long a path for an engine; a socket's has {_SOCKET_BYTES} bytes.",
                 hint="Choose a shorter one, such as /tmp/engine.",
             )
-        if self.folder.exists() and not self._lock.exists() and any(self.folder.iterdir()):
+
+    def check_known(self) -> None:
+        """Return if the folder is an engine's, or has nothing in it yet.
+
+        :raises ConfigurationError: it is another's, or no longer known as an engine's.
+        """
+        try:
+            others = self.folder.exists() and not self.known and any(self.folder.iterdir())
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder} cannot be a folder: {error.strerror}.") from None
+        if others:
             raise ConfigurationError(
-                f"{self.folder} holds something else than an engine; it is left alone.",
+                f"{self.folder} has no engine.lock, so it is not an engine's; it is left alone.",
                 hint="Choose a folder that is empty or not there yet.",
             )
 
@@ -114,24 +126,27 @@ class Enclosure:
         kept = [line for line in lines if not set(NAMES) & set(line.split())]
         (self.folder / "hosts").write_text("\n".join([f"::1 {' '.join(NAMES)}", *kept, ""]))
 
+    @property
+    def known(self) -> bool:
+        """Whether the folder is one of an engine, which may have ended."""
+        return self._lock.exists() or self.keeper() is not None
+
     def keeper(self) -> int | None:
         """Return the shell in which everything lives; None where nothing runs."""
         return next((pid for pid in self._keepers() if _is_first(pid)), None)
 
     def _keepers(self) -> Iterator[int]:
-        """Yield the processes that hold the lock: the shell, and the one that waits for it outside."""
-        try:
-            wanted = self._lock.stat()
-        except FileNotFoundError:
-            return
+        """Yield the processes that hold the lock: the shell, and the one that waits for it outside.
+
+        They are found by what they hold open, also where somebody has removed the file.
+        """
+        names = {str(self._lock), f"{self._lock} (deleted)"}
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 for descriptor in (process / "fd").iterdir():
                     with suppress(OSError):
-                        found = descriptor.stat()
-                        if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino) and (
-                            "FLOCK" in (process / "fdinfo" / descriptor.name).read_text()
-                        ):
+                        held = str(descriptor.readlink()) in names
+                        if held and "FLOCK" in (process / "fdinfo" / descriptor.name).read_text():
                             yield int(process.name)
 
     def pid_here(self, pid: int) -> int | None:
@@ -169,9 +184,9 @@ class Enclosure:
 
     def remove(self, *, deadline: float = 0.0) -> None:
         """End what runs, and remove what an engine left, and nothing else."""
-        self.end(deadline=deadline)
-        if not self._lock.exists():
+        if not self.known:
             return
+        self.end(deadline=deadline)
         for hierarchy in (*_CGROUPS.glob(f"*/{self._cgroup}"), *_CGROUPS.glob(self._cgroup)):
             for group in sorted(hierarchy.rglob("*/"), reverse=True):
                 with suppress(OSError):

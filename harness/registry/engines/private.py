@@ -68,8 +68,7 @@ class PrivateEngine(AnsweringEngine):
         self._stays = stays
         self._temporary = folder is None
         self._started = False
-        chosen = folder or Path(tempfile.mkdtemp(prefix="hil-engine-"))
-        self.enclosure = Enclosure(chosen.absolute())
+        self.enclosure = Enclosure((folder or _temporary_folder()).resolve())
         super().__init__(f"unix://{self.enclosure.socket}", "private engine")
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: Watchdog | None = None
@@ -237,6 +236,12 @@ class PrivateEngine(AnsweringEngine):
     def _last(self, since: int) -> str:
         entries = self._entries(since)[-3:]
         return " / ".join(entry.message[:300] for entry in entries) or "nothing"
+
+
+def _temporary_folder() -> Path:
+    """Return a new folder, of a path short enough for the engine's sockets."""
+    usual = Path(tempfile.gettempdir())
+    return Path(tempfile.mkdtemp(prefix="hil-engine-", dir=usual if len(str(usual)) < 40 else "/tmp"))
 
 
 def _check_machine() -> None:
