@@ -104,7 +104,7 @@ class FaultPoint:
         if when not in WHENS or step not in STEPS:
             raise _no_point(text, _nearest(text))
         nth = LAST if found["nth"] == "last" else int(found["nth"] or 1)
-        return cls(when, step, nth, int(found["offset"] or 0))  # type: ignore[arg-type]  # checked above
+        return cls(when, step, nth, int(found["offset"] or 0))
 
     def resolved(self, *, last: int) -> FaultPoint:
         """Return the point with its last request counted: a push passed ``last`` of them.
