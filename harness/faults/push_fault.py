@@ -1,0 +1,129 @@
+"""One fault of one push: an action bound to a fault point, or to an instant, recorded and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.errors import HarnessBug
+from harness.faults.registry_points import FaultPoint
+from harness.judgement.records import Fault, Subject
+
+if TYPE_CHECKING:
+    from harness.faults.proxy.gate import Gate
+    from harness.faults.registry_actions import RegistryAction
+    from harness.lab.push_bench import PushBench
+    from harness.record.operations import Recording
+    from harness.registry.reference import Reference
+
+#: Steps of the protocol that are about no repository.
+_OF_NO_REPOSITORY = ("ping", "token", "catalogue")
+
+
+class PushFault:
+    """Holds a push at a point, fires an action there and lets it go on. Its own acts are in the history.
+
+    :param point: where; or after how many seconds of the push, whatever it does then.
+    :param deadline: seconds for the push to come to the point.
+    """
+
+    def __init__(
+        self,
+        bench: PushBench,
+        history: Recording,
+        action: RegistryAction,
+        point: FaultPoint | float,
+        *,
+        deadline: float = 120.0,
+    ) -> None:
+        self._bench = bench
+        self._history = history
+        self._action = action
+        self._point = point
+        self._deadline = deadline
+        self._gate: Gate | None = None
+        self._subject = Subject("registry-image", "")
+        self._intent: int | None = None
+        self._tried = False
+        #: What was done, with the request that was held; empty until then.
+        self.detail = ""
+
+    @property
+    def point(self) -> str:
+        """The point, or the instant, in words."""
+        return str(self._point) if isinstance(self._point, FaultPoint) else f"random@{self._point:.3f}s"
+
+    @property
+    def struck(self) -> bool:
+        """Whether the push came to the point and the action was done."""
+        return bool(self.detail)
+
+    @contextmanager
+    def armed(self, reference: Reference) -> Iterator[None]:
+        """Catch the push to ``reference`` within the block; undo what was done at its end.
+
+        :raises BlockedError: the action cannot be done on this bench.
+        """
+        self._subject = Subject("registry-image", str(reference))
+        self._action.check(self._bench)
+        try:
+            self._action.prepare(self._bench)
+            if isinstance(self._point, FaultPoint):
+                whole = self._point.step in _OF_NO_REPOSITORY
+                repository = "" if whole else reference.repository
+                self._gate = self._bench.proxy.arm(self._point, repository=repository)
+            yield
+        finally:
+            self.disarm()
+            self.undo()
+
+    def strike(self, intent: int, push: Future[Any]) -> None:
+        """Wait for the point, fire, and let go; runs beside the push (see :class:`PushDriver`).
+
+        :raises HarnessError: the action could not be done; the push goes on.
+        """
+        self._intent = intent
+        self._record("armed")
+        try:
+            if self._comes(push):
+                self._tried = True
+                self.detail = self._action.fire(self._bench, self._gate) or self._action.name
+                self._record("fired")
+            else:
+                self._record("not-reached")
+        finally:
+            if self._gate is not None:
+                self._gate.release()
+
+    def _comes(self, push: Future[Any]) -> bool:
+        if isinstance(self._point, FaultPoint):
+            if self._gate is None:
+                raise HarnessBug("A fault was to strike that was not armed.")
+            return self._gate.wait(self._deadline, until=push) is not None
+        return not wait([push], timeout=self._point).done
+
+    def disarm(self) -> None:
+        """Catch nothing any more, and let go of what is held; may be called at any time by any thread."""
+        if self._gate is not None:
+            self._gate.disarm()
+
+    def undo(self) -> None:
+        """Take back what was done; may be called twice. :raises HarnessError: it cannot be."""
+        self._action.undo(self._bench)
+        if self._tried:
+            self._tried = False
+            self._record("undone")
+
+    def _record(self, state: Literal["armed", "fired", "undone", "not-reached"]) -> None:
+        self._history.add(
+            Fault(
+                point=self.point,
+                action=self._action.name,
+                subject=self._subject,
+                state=state,
+                intent=self._intent,
+                detail=self.detail if state == "fired" else "",
+            )
+        )

@@ -1,0 +1,219 @@
+"""The trials of one client: pushes of fresh images, each disturbed once, judged from what was recorded."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import TYPE_CHECKING
+
+from harness.errors import HarnessError
+from harness.faults.push_fault import PushFault
+from harness.faults.registry_actions import registry_action
+from harness.faults.registry_points import FaultPoint
+from harness.judgement.judge import Judgement, judge
+from harness.judgement.model import VerdictKind, worst_verdict
+from harness.judgement.records import Fault, ScenarioEnded, ScenarioStarted, Subject
+from harness.registry.clients.catalogue import PUSH_CLIENTS
+from harness.registry.images import Image, ImageRecipe, make_image, sized_layers
+from harness.registry.push_driver import PushDriver, Transfer
+from harness.scenarios.push_points import passed
+from harness.scenarios.sweep_results import LaneResult, Trial
+
+if TYPE_CHECKING:
+    from harness.lab.push_bench import PushBench
+    from harness.record.history import History
+
+TAG = "1"
+#: While one of these lasts the registry cannot be read: it is undone before the truth is.
+_SILENCING = ("pause", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep does with each client. ``soak``: seconds of random instants instead of points; 0: none."""
+
+    actions: tuple[str, ...]
+    points: tuple[FaultPoint, ...]
+    repeat: int = 1
+    layers: int = 4
+    layer_size: int = 1 << 20
+    soak: float = 0.0
+
+
+class Lane:
+    """One client on a bench of its own.
+
+    :param told: called with each trial when its push is over, not judged yet.
+    :param stop: no further trial is begun once it is set.
+    :param engine_log: whether the log of the engine is about this client alone.
+    :raises BlockedError: what the client needs is not here.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        bench: PushBench,
+        history: History,
+        plan: Plan,
+        *,
+        told: Callable[[Trial], None],
+        stop: Event,
+        engine_log: bool = True,
+    ) -> None:
+        self._name = client
+        self._bench = bench
+        self._history = history
+        self._plan = plan
+        self._told = told
+        self._stop = stop
+        self._by_engine = PUSH_CLIENTS[client].needs_engine
+        self._client = bench.push_client(client)
+        self._driver = PushDriver(
+            history,
+            self._client,
+            bench.probe,
+            compared_by="config" if self._by_engine else "digest",
+            engine=bench.engine if engine_log and self._by_engine else None,
+            service=bench.registry,
+        )
+        self._pushes = 0
+        self._trials: list[tuple[Trial, Transfer | None]] = []
+        self._push_seconds = self._restart_seconds = 0.0
+        self._fault: PushFault | None = None
+
+    def run(self) -> None:
+        """Run all trials, then read every image once more after a restart of the registry.
+
+        :raises HarnessError: the lab failed; what was recorded until then is in the history.
+        """
+        name = f"sweep {self._name}"
+        self._history.add(ScenarioStarted(scenario=name))
+        try:
+            self._run()
+        except HarnessError as error:
+            self._history.add(ScenarioEnded(scenario=name, state="INFRA", reason=error.message))
+            raise
+        if not self._stop.is_set():  # one that was interrupted does not end: its silences mean nothing
+            self._history.add(ScenarioEnded(scenario=name))
+
+    def let_go(self) -> None:
+        """Hold no push any more; called by another thread that wants an end."""
+        if (fault := self._fault) is not None:
+            fault.disarm()
+
+    def result(self) -> LaneResult:
+        """Return what was recorded so far, judged."""
+        judged = judge(self._history.records)
+        trials = tuple(
+            trial if transfer is None else _judged(trial, transfer.intent, judged)
+            for trial, transfer in self._trials
+        )
+        return LaneResult(self._name, trials, push=self._push_seconds, restart=self._restart_seconds)
+
+    def _run(self) -> None:
+        number = self._bench.proxy.last
+        first = self._push(None)
+        recorded = self._bench.proxy.exchanges(number)
+        # The first push of a process loads and connects what the others find ready.
+        second = self._push(None)
+        self._push_seconds = second.report.seconds - second.report.waited
+        self._restart_seconds = self._bench.registry.restart().seconds
+        if self._plan.soak:
+            self._soak()
+        else:
+            for action in self._plan.actions:
+                for asked in self._plan.points:
+                    self._at(asked, passed(asked, recorded), action)
+        self._bench.registry.restart()
+        self._driver.look_again([first, second, *(each for _, each in self._trials if each is not None)])
+
+    def _at(self, asked: FaultPoint, point: FaultPoint | None, action: str) -> None:
+        for _ in range(self._plan.repeat):
+            if self._stop.is_set():
+                return
+            if point is None:
+                self._never(asked, action)
+            else:
+                self._trial(str(asked), point, action)
+
+    def _soak(self) -> None:
+        """Disturb pushes at random instants until the time is over."""
+        ends = time.monotonic() + self._plan.soak
+        while time.monotonic() < ends:
+            for action in self._plan.actions:
+                if self._stop.is_set():
+                    return
+                self._trial("random", random.uniform(0.0, self._push_seconds), action)
+
+    def _never(self, asked: FaultPoint, action: str) -> None:
+        """Note a point that the undisturbed push of this client does not come to."""
+        self._history.add(
+            Fault(
+                point=str(asked),
+                action=action,
+                subject=Subject("registry-image", self._name),
+                state="not-reached",
+                detail="an undisturbed push of this client does not pass it",
+            )
+        )
+        self._note(Trial(self._name, str(asked), action, reason="its push does not pass this point"))
+
+    def _trial(self, asked: str, point: FaultPoint | float, action: str) -> None:
+        """Push once; the fault strikes at a point, or after some seconds."""
+        began = time.monotonic()
+        fault = self._fault = PushFault(self._bench, self._history, registry_action(action), point)
+        transfer = self._push(fault, undo_first=action.startswith(_SILENCING))
+        trial = Trial(
+            self._name,
+            asked,
+            action,
+            reported=transfer.report.result,
+            truth=transfer.truth.state.value,
+            seconds=time.monotonic() - began,
+            at=fault.point,
+            pushed=transfer.report.seconds,
+            waited=transfer.report.waited,
+            reason=fault.detail,
+        )
+        self._note(trial, transfer if fault.struck else None)
+
+    def _note(self, trial: Trial, transfer: Transfer | None = None) -> None:
+        self._trials.append((trial, transfer))
+        self._told(trial)
+
+    def _push(self, fault: PushFault | None, *, undo_first: bool = False) -> Transfer:
+        """Push an image of which neither this registry nor an engine has seen a layer."""
+        self._pushes += 1
+        destination = self._bench.destination(f"sweep/{self._name}-{self._pushes}", TAG, client=self._name)
+        image = self._image(f"{destination.reference}")
+        self._client.prepare(image, destination)
+        try:
+            with fault.armed(destination.reference) if fault is not None else nullcontext():
+                return self._driver.push(
+                    image,
+                    destination,
+                    meanwhile=fault.strike if fault is not None else None,
+                    settle=fault.undo if fault is not None and undo_first else None,
+                )
+        finally:
+            self._client.forget(image, destination)
+
+    def _image(self, seed: str) -> Image:
+        layers = sized_layers(self._plan.layers, self._plan.layer_size, seed=seed)
+        return make_image(ImageRecipe(layers, label=seed, form="docker" if self._by_engine else "oci"))
+
+
+def _judged(trial: Trial, intent: int, judged: Judgement) -> Trial:
+    """Return a trial with the judge's words on it."""
+    outcome = next(each for each in judged.outcomes if each.intent == intent)
+    kinds: dict[str, list[VerdictKind]] = {}
+    for verdict in judged.verdicts:
+        if verdict.intent == intent:
+            kinds.setdefault(verdict.reporter, []).append(verdict.kind)
+    worst = {reporter: worst_verdict(found).value for reporter, found in kinds.items()}
+    own = worst.pop(trial.client, VerdictKind.UNVERIFIABLE.value)
+    return replace(trial, outcome=outcome.outcome.value, verdict=own, others=worst)
