@@ -1,12 +1,19 @@
 """A card, a lab and a bench that note what is asked of them, for tests of faults."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.lab_bench import LabBench
 
-from harness.errors import DeadlineError, InfrastructureError, NotOfferedError
+from harness.errors import BlockedError, DeadlineError, InfrastructureError, NotOfferedError
+from harness.faults.own_store import OwnStore
 from harness.judgement.records import Fault, Record, Subject
+from harness.registry.assembled import RegistryLab
+from harness.registry.configuration import RegistrySettings
+from harness.registry.process import find_registry
 
 
 @dataclass
@@ -117,3 +124,30 @@ class FakeBench:
 @pytest.fixture
 def fakes() -> Fakes:
     return Fakes()
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """Debian's registry: the machine's, or unpacked into the project; tests install nothing."""
+    try:
+        return find_registry(install=False)
+    except BlockedError as error:
+        pytest.fail(f"These tests need a real registry. {error}", pytrace=False)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, program: Path) -> Iterator[LabBench]:
+    """A registry with TLS and a token service, for actions on registries."""
+    with RegistryLab(tmp_path / "lab", program=program) as lab:
+        yield LabBench(lab)
+
+
+@pytest.fixture
+def own_store_bench(tmp_path: Path, program: Path) -> Iterator[LabBench]:
+    """The same with its store on a file system of its own, in memory."""
+    try:
+        store = OwnStore(4 << 20)
+    except BlockedError as error:
+        pytest.fail(f"BLOCKED: {error}", pytrace=False)
+    with store, RegistryLab(tmp_path, RegistrySettings(storage=store.folder), program=program) as lab:
+        yield LabBench(lab)
