@@ -47,6 +47,7 @@ def run(
     device: Annotated[
         list[str] | None, typer.Option(help="Only this host or host/card; may be repeated.")
     ] = None,
+    registry: Annotated[str | None, typer.Option(help="The registry; default: the lab's first.")] = None,
     keyword: Annotated[str, typer.Option("-k", help="Only scenarios whose name matches.")] = "",
     irreversible: Annotated[str, typer.Option(help="Permit on REAL cards: root-key,key-cancellation.")] = "",
     allow_blocked: Annotated[
@@ -67,11 +68,12 @@ def run(
     """Run scenarios, hold every report to the truth, and say what diverged."""
     _check(targets)
     accepted = _accepted(allow_blocked or [], targets)
-    lab_name = _check_lab(inventory, lab, device or [], irreversible)
+    lab_name = _check_lab(inventory, lab, device or [], registry, irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
     arguments += [f"--hil-lab={lab}"] if lab else []
+    arguments += [f"--hil-registry={registry}"] if registry else []
     arguments += [f"--hil-device={name}" for name in device or []]
     arguments += [f"--hil-irreversible={irreversible}"] if irreversible else []
     arguments += ["-k", keyword] if keyword else []
@@ -120,7 +122,9 @@ def _accepted(parts: list[str], targets: list[str]) -> list[str]:
     return found
 
 
-def _check_lab(inventory: Path | None, lab: str | None, devices: list[str], irreversible: str) -> str:
+def _check_lab(
+    inventory: Path | None, lab: str | None, devices: list[str], registry: str | None, irreversible: str
+) -> str:
     """Say what is wrong with inventory and options before anything starts; return the lab's name."""
     from harness.cards.interlock import named_acts
     from harness.inventory.load import load_inventory
@@ -128,6 +132,8 @@ def _check_lab(inventory: Path | None, lab: str | None, devices: list[str], irre
 
     entry = load_inventory(inventory).lab(lab)
     check_devices(entry, devices)
+    if registry is not None:
+        entry.registry(registry)
     named_acts(irreversible, "--irreversible")
     return entry.name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import ssl
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +55,7 @@ class RealRegistryBench(PushBench):
         self._endpoint = Endpoint(str(entry.url).rstrip("/"), entry.ca_file)
         self._password = self._resolved()
         self._proxy: FaultProxy | None = None
-        self._proxy_authority: Path | None = None
+        self._trusted = entry.ca_file
         self._registry = self._controlled(entry.service, host)
 
     def _resolved(self) -> str:
@@ -101,12 +102,23 @@ class RealRegistryBench(PushBench):
         if parts.scheme == "https":
             authority = LabAuthority(self._kept / "tls")
             identity = authority.issue("proxy", names=(name,), addresses=tuple(sorted(found)))
-            self._proxy_authority = authority.file
+            self._trusted = self._with_others(authority.file)
         self._proxy = FaultProxy(
             self._endpoint, tls=identity, addresses=tuple(sorted(found)), port=port, name=self.name
         )
         self._open.callback(self._proxy.close)
         self._proxy.start()
+
+    def _with_others(self, authority: Path) -> Path:
+        """Return a file with our proxy's authority and the registry's, whose token service is asked."""
+        others = self._entry.ca_file or ssl.get_default_verify_paths().cafile
+        try:
+            whole = authority.read_bytes() + (Path(others).read_bytes() if others else b"")
+        except OSError as error:
+            raise ConfigurationError(f"The authority {others} cannot be read: {error.strerror}.") from None
+        file = self._kept / "tls" / "trusted.crt"
+        file.write_bytes(whole)
+        return file
 
     @property
     def _kept(self) -> Path:
@@ -154,8 +166,8 @@ class RealRegistryBench(PushBench):
 
     @property
     def ca_file(self) -> Path | None:
-        """What clients are to trust: our proxy's authority, or the registry's as the inventory has it."""
-        return self._proxy_authority if self._proxy is not None else self._entry.ca_file
+        """What clients are to trust: the registry's authority as the inventory has it, and our proxy's."""
+        return self._trusted
 
     @property
     def _url(self) -> str:

@@ -26,6 +26,8 @@ _MARKERS = (
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
 )
 
+_OUR_FIXTURES = ("harness.plugin.fixtures", "harness.plugin.registry_fixtures")
+
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Offer the plugin's own hooks."""
@@ -43,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="HOST[/CARD]",
         help="only these devices; may be given several times",
     )
+    group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(
         "--hil-irreversible",
         metavar="NAMES",
@@ -59,9 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     config.stash[SESSION] = HilSession(config)
-    from harness.plugin import fixtures
+    from harness.plugin import fixtures, registry_fixtures
 
     config.pluginmanager.register(fixtures, "hil-fixtures")
+    config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -86,6 +90,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                 _parametrize(metafunc, "card", session.card_names())
         elif _is_ours(metafunc, "host") and not _is_chosen(metafunc, "host"):
             _parametrize(metafunc, "host", session.host_names())
+        if _is_ours(metafunc, "registry"):
+            _ = session.registry_name
     except ConfigurationError as error:
         session.misconfigured = error
         raise pytest.Collector.CollectError(str(error)) from None
@@ -105,7 +111,7 @@ def _is_ours(metafunc: pytest.Metafunc, name: str) -> bool:
     Other projects, and the harness's own tests, have fixtures of these names too.
     """
     for definition in reversed(metafunc._arg2fixturedefs.get(name, ())):
-        if definition.func.__module__ == "harness.plugin.fixtures":
+        if definition.func.__module__ in _OUR_FIXTURES:
             return True
         if name not in definition.argnames:
             return False

@@ -77,6 +77,15 @@ class HilSession:
         """The lab of ``--hil-lab``, the inventory's default otherwise."""
         return self.inventory.lab(self._config.getoption("hil_lab"))
 
+    @cached_property
+    def registry_name(self) -> str | None:
+        """The registry of ``--hil-registry``; None: the lab's first.
+
+        :raises ConfigurationError: the lab has no such registry.
+        """
+        name: str | None = self._config.getoption("hil_registry")
+        return None if name is None else self.lab_entry.registry(name).name
+
     @property
     def lab(self) -> RunningLab:
         """The lab, started (emulated) or reached (real) on first use."""

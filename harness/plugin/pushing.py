@@ -1,0 +1,256 @@
+"""What scenarios do to a registry: push and pull through a client, with a fault at a point, all recorded."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.errors import ConfigurationError
+from harness.judgement.records import Promise
+from harness.plugin.scenario import step
+from harness.registry.images import (
+    Content,
+    Image,
+    ImageRecipe,
+    Index,
+    IndexRecipe,
+    LayerRecipe,
+    make_image,
+    make_index,
+    sized_layers,
+)
+
+if TYPE_CHECKING:
+    from harness.faults.registry_fault import RegistryFault
+    from harness.lab.push_bench import PushBench
+    from harness.plugin.session import HilSession
+    from harness.registry.clients.protocol import Destination, PushClient
+    from harness.registry.engine import Engine
+    from harness.registry.push_driver import PushDriver, Transfer
+
+_MIB = 1 << 20
+Recipe = ImageRecipe | IndexRecipe
+
+
+def _small(seed: str) -> Recipe:
+    return ImageRecipe(sized_layers(4, _MIB, seed=seed))
+
+
+def _tiny(seed: str) -> Recipe:
+    return ImageRecipe(sized_layers(1, 1024, seed=seed))
+
+
+def _shared(seed: str) -> Recipe:
+    first, second, *_ = sized_layers(4, _MIB, seed=seed)
+    return ImageRecipe((first, second, LayerRecipe(_MIB, f"{seed}-own")), label="shared")
+
+
+def _index(seed: str) -> Recipe:
+    children = (
+        ImageRecipe(sized_layers(2, _MIB // 4, seed=f"{seed}-{each}"), architecture=each)
+        for each in ("amd64", "arm64")
+    )
+    return IndexRecipe(tuple(children))
+
+
+#: Name -> recipe for a seed. ``small`` is what the pushes of the fact sheet of the registry had (section
+#: 3): four layers of 1 MiB. ``shared`` has two of its layers.
+RECIPES: Mapping[str, Callable[[str], Recipe]] = {
+    "tiny": _tiny,
+    "small": _small,
+    "shared": _shared,
+    "index": _index,
+}
+
+
+class ContentShelf(Mapping[str, Content]):
+    """Images by name, each made once; no two scenarios share a blob, so that every push uploads all of it.
+
+    :param seed: what makes these images differ from those of other scenarios.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._made: dict[str, Content] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RECIPES)
+
+    def __len__(self) -> int:
+        return len(RECIPES)
+
+    def __getitem__(self, name: str) -> Content:
+        """Return the image ``name``. :raises ConfigurationError: there is no such one."""
+        if name not in RECIPES:
+            near = difflib.get_close_matches(name, RECIPES, 1)
+            raise ConfigurationError(
+                f"No image for a registry is called {name!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(RECIPES)}.",
+            )
+        if name not in self._made:
+            self._made[name] = made(RECIPES[name](self._seed))
+        return self._made[name]
+
+
+def made(recipe: Recipe) -> Content:
+    """Return the image or the index of a recipe."""
+    return make_index(recipe) if isinstance(recipe, IndexRecipe) else make_image(recipe)
+
+
+def repository_of(nodeid: str) -> str:
+    """Return a repository that no other scenario has, by the id of the scenario."""
+    return f"hil/{hashlib.sha256(nodeid.encode()).hexdigest()[:12]}"
+
+
+@contextmanager
+def _prepared(client: PushClient, content: Content, destination: Destination) -> Iterator[None]:
+    """Have ``client`` ready to push ``content``; what that made is removed."""
+    try:
+        client.prepare(content, destination)
+        yield
+    finally:
+        client.forget(content, destination)
+
+
+@dataclass
+class Push:
+    """The ``push`` fixture: pushes an image and records everything that is needed to judge it."""
+
+    session: HilSession
+    bench: PushBench
+    shelf: ContentShelf
+    repository: str
+    engine: Callable[[], Engine]
+    _faults: list[RegistryFault] = field(default_factory=list)
+    _pushed: dict[int, tuple[PushDriver, str, str]] = field(default_factory=dict)
+
+    def __call__(
+        self,
+        client: str,
+        content: str | Recipe | Content,
+        *,
+        repository: str | None = None,
+        tag: str = "v1",
+        at: str | None = None,
+        action: str | None = None,
+        promise: Promise | None = None,
+        before: bool = False,
+        deadline: float = 120.0,
+    ) -> Transfer:
+        """Push ``content`` through ``client``; what lasts of a fault is undone before the truth is read.
+
+        :param client: such as ``skopeo``. :param content: a name of the shelf, a recipe, or an image.
+        :param repository: by default one of this scenario's own.
+        :param at: the fault point, such as ``before:manifest-put``. :param action: what is done there.
+        :param promise: by default that the image lands. :param before: read what is under the tag first.
+        :param deadline: seconds.
+        :raises BlockedError: what the client or the action needs is not here.
+        :raises ConfigurationError: a name is wrong, or only one of ``at`` and ``action`` is given.
+        """
+        from harness.registry.push_driver import LANDS
+
+        if (at is None) != (action is None):
+            raise ConfigurationError(
+                "A fault needs both a point and an action.",
+                hint="Such as push('skopeo', 'small', at='before:manifest-put', action='rotate-keys').",
+            )
+        image = self._content(content)
+        repository = self.repository if repository is None else repository
+        opened = self._client(client)
+        destination = self.bench.destination(repository, tag, client=client)
+        driver = self._driver(client, opened)
+        doing = f"push {destination.reference} by {client}" + (f", {action} {at}" if at else "")
+        with step(self.session, self.bench.name, doing), _prepared(opened, image, destination):
+            fault = None
+            if at is not None and action is not None:
+                fault = self._fault(at, action, destination)
+            done = driver.push(
+                image,
+                destination,
+                promise or LANDS,
+                before=before,
+                deadline=deadline,
+                meanwhile=fault.meanwhile if fault else None,
+                settle=fault.settle if fault else None,
+            )
+        self._pushed[done.intent] = (driver, repository, tag)
+        return done
+
+    def pull(self, client: str, pushed: Transfer, *, deadline: float = 120.0) -> Transfer:
+        """Pull what was pushed through ``client``, and record what it says of it.
+
+        :param pushed: what :meth:`__call__` returned. :raises BlockedError: what it needs is not here.
+        """
+        from harness.lab.push_bench import needs_engine
+
+        if needs_engine(client):
+            self._use_engine()
+        driver, repository, tag = self._pushed[pushed.intent]
+        source = self.bench.destination(repository, tag, client=client)
+        with step(self.session, self.bench.name, f"pull {source.reference} by {client}"):
+            return driver.pull(self.bench.pull_client(client), source, pushed.expected, deadline=deadline)
+
+    def look_again(self, *pushed: Transfer, restart: bool = True) -> None:
+        """Read once more what is true of images that were pushed, after a restart of the registry.
+
+        :param restart: False: without one. :raises BlockedError: the registry cannot be restarted.
+        """
+        if restart:
+            self.bench.registry.restart()
+        for each in pushed:
+            driver, _, _ = self._pushed[each.intent]
+            driver.look_again([each], "after-restart" if restart else "later")
+
+    def undo_all(self) -> None:
+        """Undo every fault, newest first. :raises HarnessError: the last that could not be undone."""
+        while self._faults:
+            try:
+                self._faults[-1].undo()
+            finally:
+                self._faults.pop()
+
+    def _content(self, content: str | Recipe | Content) -> Content:
+        if isinstance(content, str):
+            return self.shelf[content]
+        return content if isinstance(content, Image | Index) else made(content)
+
+    def _client(self, name: str) -> PushClient:
+        from harness.lab.push_bench import needs_engine
+
+        if needs_engine(name):
+            self._use_engine()
+        return self.bench.push_client(name)
+
+    def _use_engine(self) -> None:
+        if self.bench.engine is None:
+            self.bench.use_engine(self.engine())
+
+    def _driver(self, name: str, client: PushClient) -> PushDriver:
+        from harness.lab.push_bench import needs_engine
+        from harness.registry.push_driver import PushDriver
+
+        through_engine = needs_engine(name)
+        return PushDriver(
+            self.session.history,
+            client,
+            self.bench.probe,
+            compared_by="config" if through_engine else "digest",
+            engine=self.bench.engine if through_engine else None,
+            service=self.bench.registry,
+        )
+
+    def _fault(self, at: str, action: str, destination: Destination) -> RegistryFault:
+        from harness.faults.registry_fault import RegistryFault
+        from harness.registry.push_driver import subject_of
+
+        reference = destination.reference
+        subject = subject_of(reference)
+        fault = RegistryFault(
+            self.bench, self.session.history, subject, at, action, repository=reference.repository
+        )
+        self._faults.append(fault)
+        return fault

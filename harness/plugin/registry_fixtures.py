@@ -1,0 +1,114 @@
+"""The fixtures of scenarios that push to a registry: registry, contents, push, pull."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.plugin.scenario import Scenario
+from harness.plugin.session import HilSession
+
+if TYPE_CHECKING:
+    from harness.lab.push_bench import PushBench
+    from harness.lab.registries import Registries
+    from harness.plugin.pushing import ContentShelf, Push
+    from harness.registry.engine import Engine
+    from harness.registry.push_driver import Transfer
+
+
+@pytest.fixture(scope="session")
+def hil_registries(hil: HilSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registries]:
+    """The registries of the lab; each is started when a scenario first asks for it."""
+    from harness.lab.registries import Registries
+
+    made: list[Path] = []
+
+    def folder(name: str) -> Path:
+        made.append(tmp_path_factory.mktemp(f"registry-{name}"))
+        return made[-1]
+
+    try:
+        with Registries(hil.lab_entry, hil.host, folder) as registries:
+            yield registries
+    finally:
+        for each in made:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def hil_engine() -> Iterator[Callable[[], Engine]]:
+    """Opens the Docker engine that clients push through, once; it ends with the run."""
+    from harness.errors import HarnessError
+    from harness.registry.engines.choose import open_engine
+
+    opened: list[Engine] = []
+    failed: list[HarnessError] = []
+    with ExitStack() as ends:
+
+        def engine() -> Engine:
+            if failed:
+                raise failed[0]
+            if not opened:
+                try:
+                    made = open_engine()
+                except HarnessError as error:
+                    failed.append(error)
+                    raise
+                ends.callback(made.close)
+                opened.append(made)
+            return opened[0]
+
+        yield engine
+
+
+@pytest.fixture
+def registry(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario) -> PushBench:
+    """The registry of this run, as it runs: `--hil-registry` chooses it, by default the lab's first.
+
+    :raises NotApplicable: the lab has no registry. :raises BlockedError: something is missing for it.
+    """
+    from harness.scenarios.prepare import NotApplicable
+
+    if not hil.lab_entry.registries:
+        raise NotApplicable(f"the lab {hil.lab_entry.name} has no registry")
+    registries: Registries = request.getfixturevalue("hil_registries")
+    bench = registries.bench(hil.registry_name)
+    bench.registry.wait_ready()
+    return bench
+
+
+@pytest.fixture
+def contents(request: pytest.FixtureRequest) -> ContentShelf:
+    """Images by name (``tiny``, ``small``, ``shared``, ``index``), of this scenario alone."""
+    from harness.plugin.pushing import ContentShelf
+
+    return ContentShelf(request.node.nodeid)
+
+
+@pytest.fixture
+def push(
+    request: pytest.FixtureRequest,
+    hil: HilSession,
+    registry: PushBench,
+    contents: ContentShelf,
+    hil_engine: Callable[[], Engine],
+) -> Iterator[Push]:
+    """Pushes an image: ``push("skopeo", "small", at="before:manifest-put", action="rotate-keys")``."""
+    from harness.plugin.pushing import Push, repository_of
+
+    pushing = Push(hil, registry, contents, repository_of(request.node.nodeid), hil_engine)
+    try:
+        yield pushing
+    finally:
+        pushing.undo_all()
+
+
+@pytest.fixture
+def pull(push: Push) -> Callable[..., Transfer]:
+    """Pulls what was pushed: ``pull("oci-pull", pushed)``."""
+    return push.pull
