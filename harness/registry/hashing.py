@@ -8,7 +8,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from types import TracebackType
 
-_BUFFER = 1 << 19
+#: Small enough to be hashed while it is in a cache of the processor.
+_BUFFER = 1 << 18
 #: One is filled, one is hashed, and one waits, so that neither side does.
 _BUFFERS = 3
 

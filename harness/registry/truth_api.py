@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -19,6 +22,10 @@ from harness.registry.wire import Answer, Authorizer, Endpoint, Wire
 
 _PAGE = 100
 _SMALL = 1 << 20
+#: Connections that large blobs are fetched over: while one waits for its sender or its hash, others go on.
+_LANES = 3
+#: Smaller blobs are there before another connection is.
+_LARGE = 1 << 20
 #: Digests other than by SHA-256 are legal; registries of the 2.x line do not write them.
 _HASHES = frozenset({"sha256", "sha384", "sha512"})
 
@@ -36,7 +43,7 @@ class ApiTruth:
         """:raises ConfigurationError: the URL is none, or the authority's file cannot be read."""
         self._wire = Wire(endpoint, authorizer)
         self._stall = stall
-        self._hash = BodyHash()
+        self._lanes = [_Lane(self._wire, BodyHash())]
 
     def __enter__(self) -> ApiTruth:
         return self
@@ -45,8 +52,9 @@ class ApiTruth:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; may be called twice."""
-        self._wire.close()
+        """Close the connections; may be called twice."""
+        for lane in self._lanes:
+            lane.wire.close()
 
     @property
     def source(self) -> Source:
@@ -143,17 +151,42 @@ class ApiTruth:
         return ManifestRead(body, digest, answer.headers.get("content-type", ""))
 
     def blobs(self, repository: str, named: Sequence[Named]) -> dict[str, BlobRead | Missed]:
-        """Fetch the blobs one after the other, and hash them as they come."""
-        return {each.digest: self._blob(repository, each.digest) for each in named}
+        """Fetch the blobs and hash them as they come; large ones several at once."""
+        large = [each for each in named if each.size >= _LARGE]
+        if len(large) < 2:
+            return {each.digest: self._blob(self._lanes[0], repository, each.digest) for each in named}
+        while len(self._lanes) < min(_LANES, len(large)):
+            self._lanes.append(_Lane(self._wire.another(), BodyHash()))
+        free: SimpleQueue[_Lane] = SimpleQueue()
+        for lane in self._lanes:
+            free.put(lane)
 
-    def _blob(self, repository: str, digest: str) -> BlobRead | Missed:
+        def read(each: Named) -> BlobRead | Missed:
+            lane = free.get()
+            try:
+                return self._blob(lane, repository, each.digest)
+            finally:
+                free.put(lane)
+
+        # The largest first, so that the lanes end at about the same time.
+        ordered = sorted(named, key=lambda each: -each.size)
+        with ThreadPoolExecutor(len(self._lanes), "blob") as pool:
+            try:
+                return dict(zip((each.digest for each in ordered), pool.map(read, ordered), strict=True))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for lane in self._lanes:
+                    lane.wire.abort()
+                raise
+
+    def _blob(self, lane: _Lane, repository: str, digest: str) -> BlobRead | Missed:
         check_digest(digest)
-        first = self._fetched(repository, digest)
+        first = self._fetched(lane, repository, digest)
         if not isinstance(first, _Short):
             return first
         # The connection may have broken, or the content is shorter than the registry believes: then it
         # ends at the same byte again.
-        second = self._fetched(repository, digest)
+        second = self._fetched(lane, repository, digest)
         if not isinstance(second, _Short):
             return second
         if second.got == first.got and not second.broke:
@@ -162,26 +195,34 @@ class ApiTruth:
             )
         return Missed(TruthState.UNREADABLE, f"broke off twice, after {first.got} and {second.got} bytes")
 
-    def _fetched(self, repository: str, digest: str) -> BlobRead | Missed | _Short:
+    def _fetched(self, lane: _Lane, repository: str, digest: str) -> BlobRead | Missed | _Short:
         path = f"/v2/{repository}/blobs/{digest}"
         algorithm = digest.partition(":")[0]
         due: int | None = None
         begun = False
         try:
-            with self._wire.get(path, deadline=self._stall, scope=repository) as answer:
+            with lane.wire.get(path, deadline=self._stall, scope=repository) as answer:
                 if answer.status != 200:
                     return _missed(answer, answer.read(_SMALL))
                 due, begun = answer.length, True
-                got, hashed = self._hash.take(answer.readinto, algorithm)
+                got, hashed = lane.hash.take(answer.readinto, algorithm)
         except LinkLostError as error:
             if not begun:
                 return Missed(TruthState.UNREADABLE, error.message)
-            return _Short(self._hash.received, due or 0, True)
+            return _Short(lane.hash.received, due or 0, True)
         except HarnessError as error:
             return Missed(TruthState.UNREADABLE, error.message)
         if due is not None and got < due:
             return _Short(got, due, False)
         return BlobRead(got, f"{algorithm}:{hashed}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """A connection, and what hashes the body that comes over it."""
+
+    wire: Wire
+    hash: BodyHash
 
 
 class _Short:

@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -169,12 +169,27 @@ class Wire:
             )
         self._context = _context(endpoint) if self._parts.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
+        self._aborted = False
 
     def __enter__(self) -> Wire:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def another(self) -> Wire:
+        """Return one more connection to the same registry, which gets in by the same authorizations."""
+        made = Wire(self.endpoint, self._authorizer)
+        made._authorization = self._authorization
+        return made
+
+    def abort(self) -> None:
+        """Break the connection under whoever waits for it in another thread; there will be no other."""
+        self._aborted = True
+        opened = self._connection.sock if self._connection is not None else None
+        if opened is not None:
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection; may be called twice, and the object used again."""
@@ -260,6 +275,8 @@ class Wire:
             ) from None
 
     def _connected(self, deadline: float) -> http.client.HTTPConnection:
+        if self._aborted:
+            raise LinkLostError(f"The connection to {self.endpoint.url} was broken off by us.")
         if self._connection is None or self._connection.sock is None:
             host, port = str(self._parts.hostname), self._parts.port
             if self._context is not None:
