@@ -17,6 +17,7 @@ FAILS = pytest.mark.hil_expects(outcome="FAILED")
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_undisturbed_push_lands(push, client):
+    """Without a fault every client lands, and says so."""
     push(client, "small")
 
 
@@ -30,6 +31,7 @@ def test_an_undisturbed_push_lands(push, client):
     ],
 )
 def test_keys_change_in_the_middle_of_a_push(push, client, point):
+    """What was granted before the restart is not taken after it: one fails, the other asks again."""
     push(client, "small", at=point, action=ROTATED)
 
 
@@ -42,4 +44,5 @@ def test_keys_change_in_the_middle_of_a_push(push, client, point):
     ],
 )
 def test_the_answer_to_the_manifest_is_cut_while_keys_change(push, client):
+    """The image is there, and a client that gives up without the answer says that it is not."""
     push(client, "small", at="cut:manifest-put", action=ROTATED)
