@@ -58,19 +58,21 @@ class Expires(Behaves):
 
     def __init__(self, name: str, about: str, seconds: float) -> None:
         super().__init__(name, about, lifetime=seconds - LEEWAY)
+        self._since = 0
 
     def prepare(self, bench: Bench) -> None:
         """Issue short-lived tokens from now on."""
+        self._since = len(tokens_of(bench).issued())
         self._change(bench)
 
     def fire(self, bench: Bench, gate: Gate | None) -> str:
         """Wait until the last token that was issued is refused, and issue good ones from then on.
 
-        :raises ConfigurationError: none was issued, so that none can expire.
+        :raises ConfigurationError: none was issued since :meth:`prepare`, so that none can expire.
         :raises DeadlineError: the registry goes on taking it.
         """
         tokens = tokens_of(bench)
-        issued = [each for each in tokens.issued() if each.status == 200]
+        issued = [each for each in tokens.issued(self._since) if each.status == 200]
         if not issued:
             raise ConfigurationError(
                 "No token was issued yet that could expire.", hint="Hold the push after it has got a token."
