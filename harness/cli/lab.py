@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from harness.inventory.model import Lab
+    from harness.inventory.model import Inventory, Lab
     from harness.lab.background import BackgroundLab
     from harness.lab.emulator import Doors
 
@@ -23,6 +23,8 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Keep an emulated lab running.",
 )
+
+_STARTED_BY_RUNS = "started by each run that pushes to it"
 
 InventoryOption = Annotated[
     Path | None,
@@ -61,7 +63,10 @@ def up(
     inventory: InventoryOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Start a lab and leave it running; its cards are as they were left. Says how to log in to each host."""
+    """Start a lab and leave it running; its cards are as they were left. Says how to log in to each host.
+
+    Its registries are not kept running: each run starts its own, empty, when a scenario pushes to it.
+    """
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_lab
 
@@ -73,7 +78,7 @@ def up(
     loaded = load_inventory(inventory)
     chosen = background_lab(loaded, called)
     chosen.up(loaded, lab)
-    _print([chosen], output)
+    _print([chosen], output, loaded)
 
 
 @app.command(
@@ -87,7 +92,7 @@ def status(
     from harness.lab.background import background_labs, known_lab
 
     loaded = load_inventory(inventory)
-    _print(background_labs(loaded) if lab is None else [known_lab(loaded, lab)], output)
+    _print(background_labs(loaded) if lab is None else [known_lab(loaded, lab)], output, loaded)
 
 
 @app.command(epilog="Examples:  hil lab down     hil lab down second --forget     hil lab down --all")
@@ -212,11 +217,11 @@ def _replay(recording: Path, name: str | None, inventory: Path | None, output: F
         base = Path()
     loaded, chosen = replay_lab(recording, base, name)
     chosen.up(loaded)
-    _print([chosen], output)
+    _print([chosen], output, loaded)
 
 
-def _print(labs: list[BackgroundLab], output: Form) -> None:
-    found = [_described(lab) for lab in labs]
+def _print(labs: list[BackgroundLab], output: Form, inventory: Inventory) -> None:
+    found = [_described(lab, inventory) for lab in labs]
     if output is Form.JSON:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -230,7 +235,9 @@ def _print(labs: list[BackgroundLab], output: Form) -> None:
         if "error" in entry:
             typer.echo(f"  {entry['error']}")
         for host in entry["hosts"]:
-            typer.echo(f"  {host['name']:<12} {host['ssh']}")
+            typer.echo(f"  {host['name']:<14} {host['ssh']}")
+        for registry in entry.get("registries", ()):
+            typer.echo(f"  {registry['name']:<14} registry, {registry['url'] or _STARTED_BY_RUNS}")
         if "inventory" in entry:
             typer.echo(f"  replays a recording; its inventory is {entry['inventory']}")
         for missed in entry.get("unrecorded", ()):
@@ -241,7 +248,7 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def _described(lab: BackgroundLab) -> dict[str, Any]:
+def _described(lab: BackgroundLab, inventory: Inventory) -> dict[str, Any]:
     from harness.errors import InfrastructureError
     from harness.lab.bench import Bench
     from harness.lab.replay import INVENTORY_NAME
@@ -279,7 +286,14 @@ def _described(lab: BackgroundLab) -> dict[str, Any]:
             }
             for host, door in doors.hosts.items()
         ],
+        "registries": _registries(inventory, lab.lab_name()),
     }
+
+
+def _registries(inventory: Inventory, lab: str) -> list[dict[str, str | None]]:
+    """Return the registries of a lab; ``url``: None for one that is not kept running."""
+    entry = inventory.labs.get(lab)
+    return [{"name": each.name, "url": each.url} for each in entry.registries.values()] if entry else []
 
 
 def _out_of_order(doors: Doors) -> str | None:

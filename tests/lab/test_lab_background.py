@@ -65,6 +65,19 @@ def test_status_tells_what_runs_and_down_is_idempotent(hil: Any, project: Path) 
     assert status(hil)["small"] == {"name": "small", "running": False, "pid": None, "hosts": []}
 
 
+def test_registries_are_listed_and_not_kept_running(hil: Any, project: Path) -> None:
+    path = project / "inventory.yaml"
+    more = "    registries: {ours: {emulated: true}, theirs: {url: 'https://registry.local:9001'}}\n"
+    path.write_text(path.read_text() + more)
+    shown = hil("up").stdout
+    assert "  ours           registry, started by each run that pushes to it\n" in shown
+    assert "  theirs         registry, https://registry.local:9001\n" in shown
+    assert status(hil)["small"]["registries"] == [
+        {"name": "ours", "url": None},
+        {"name": "theirs", "url": "https://registry.local:9001"},
+    ]
+
+
 def test_second_up_of_the_same_lab_is_refused_and_under_another_name_is_not(hil: Any) -> None:
     hil("up")
     again = hil("up")
