@@ -165,6 +165,11 @@ class LabClock:
                     self._running -= 1
                     self._kick()
 
+    @property
+    def acting(self) -> bool:
+        """Whether the calling thread is an actor."""
+        return self._actor_depth() > 0
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Let time pass while the calling actor waits for something else than time (a lock, its input)."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from harness.emulator.clock import LabClock
 from harness.emulator.process import Bytes, Out, Process
 from harness.emulator.programs.base import Invocation, Main, Streams
 from harness.emulator.programs.editions import VENDOR
@@ -110,12 +112,12 @@ class Engine:
             changed.set()
 
         client.process.on_signal = _forward_to(process, changed)
-        threading.Thread(target=body, name="container", daemon=True).start()
         try:
-            while container.status is None:
-                changed.wait()
-                changed.clear()
-                client.process.check()  # of the signals, only death is not passed on
+            with _in_place_of_caller(self._host.clock, body):
+                while container.status is None:
+                    changed.wait()
+                    changed.clear()
+                    client.process.check()  # of the signals, only death is not passed on
         finally:
             client.process.on_signal = lambda number: False
             streams.detach()
@@ -125,6 +127,30 @@ class Engine:
     def remove(self, name: str) -> None:
         """Forget a container that has ended."""
         self.containers.pop(name, None)
+
+
+@contextmanager
+def _in_place_of_caller(clock: LabClock, body: Callable[[], None]) -> Iterator[None]:
+    """Run ``body`` in a thread while the caller waits: where that is an actor, it is one in its place.
+
+    There is no gap at either end in which lab time could pass.
+    """
+    begun, followed = threading.Event(), threading.Event()
+    acting = clock.actor() if clock.acting else nullcontext()
+
+    def run() -> None:
+        with acting:
+            begun.set()
+            body()
+            followed.wait()
+
+    threading.Thread(target=run, name="container", daemon=True).start()
+    begun.wait()
+    try:
+        with clock.waiting():
+            yield
+    finally:
+        followed.set()
 
 
 def _forward_to(process: Process, changed: threading.Event) -> Callable[[int], bool]:

@@ -68,6 +68,8 @@ class EmulatedHost:
         #: Called when sessions must end (power loss, reboot), and after each boot.
         self.on_down: list[Callable[[], None]] = []
         self.on_up: list[Callable[[], None]] = []
+        #: Called with the name of a service that systemctl started, stopped or restarted, and which of them.
+        self.on_service: list[Callable[[str, str], None]] = []
         #: What runs containers; None where the tools are on the host.
         self.engine = None if self.era == "host" else Engine(self, [TOOL_IMAGES[self.era]])
         tools = opae_tools(LATEST) if self.era == "host" else containers.programs(self.era)
@@ -202,7 +204,7 @@ class EmulatedHost:
         self.kernel_log.add(f"Linux version {self.kernel_release} (emulated)")
         boot_id = f"{uuid.uuid4()}\n".encode()
         self.vfs.place("/proc/sys/kernel/random/boot_id", Attribute(lambda: boot_id), kernel=True)
-        for volatile in ("/run/lock", "/tmp"):
+        for volatile in ("/run", "/run/lock", "/tmp"):
             self.vfs.remove_tree(volatile)
             self.vfs.place(volatile, Directory())
         for called in self.on_up:

@@ -215,6 +215,8 @@ def _service(run: Invocation, action: str, unit: str) -> int:
             run.err(f"Failed to {verb} {name}.service: Unit {name}.service not {missing}.\n")
             return 5
         services[name] = action != "stop"
+        for called in run.host.on_service:
+            called(name, action.removeprefix("try-"))
         return 0
     run.err(f"Unknown command verb '{action}'.\n")
     raise ProgramExit(1)

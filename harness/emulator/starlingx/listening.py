@@ -1,0 +1,128 @@
+"""The ports of emulated systems: bound at once, served from the first connection on.
+
+What serves them costs a second to import: a lab whose systems nobody asks anything never pays for it.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from harness.emulator.starlingx.system import System
+
+LOOPBACK: Final = "127.0.0.1"
+#: The ports of a system, by service.
+PORTS: Final = ("identity", "platform", "files", "faultmanagement")
+#: The port of the file server as the hosts of a real system know it.
+FILES_PORT: Final = 8080
+_BACKLOG: Final = 64
+_FETCH_SECONDS: Final = 30.0
+
+#: Makes a system and brings it up; given how its agents get files.
+Maker = Callable[["Download"], "System"]
+
+
+class Download:
+    """Gets files by HTTP from the controller that an agent knows as such. ``ports``: known -> real one."""
+
+    def __init__(self, ports: Mapping[int, int]) -> None:
+        self._ports = ports
+
+    def __call__(self, port: int, path: str) -> bytes:
+        """Return the file at ``path``. :raises OSError: it is not to be had; the error says why."""
+        import http.client
+
+        if port not in self._ports:
+            raise ConnectionRefusedError(f"controller:{port}: Connection refused")
+        connection = http.client.HTTPConnection(LOOPBACK, self._ports[port], timeout=_FETCH_SECONDS)
+        try:
+            connection.request("GET", path, headers={"Host": f"controller:{port}"})
+            response = connection.getresponse()
+            body = response.read()
+        except http.client.HTTPException as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise OSError(f"HTTP Error {response.status}: {response.reason}")
+        return body
+
+
+class _Place:
+    """One system's ports and, once it was asked for, the system."""
+
+    def __init__(self, make: Maker) -> None:
+        self.sockets = {service: _bound() for service in PORTS}
+        self._make = make
+        self._lock = threading.Lock()
+        self._system: System | None = None
+
+    def port(self, service: str) -> int:
+        return int(self.sockets[service].getsockname()[1])
+
+    def url(self, service: str) -> str:
+        return f"http://{LOOPBACK}:{self.port(service)}"
+
+    def system(self) -> System:
+        """Return the system, made and brought up by whoever asks first."""
+        with self._lock:
+            if self._system is None:
+                self._system = self._make(Download({FILES_PORT: self.port("files")}))
+            return self._system
+
+
+class Listening:
+    """Serves systems on loopback ports, all in one thread."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, _Place] = {}
+
+    def add(self, name: str, make: Maker) -> str:
+        """Bind the ports of the system ``name``; return the URL of its Keystone, as OS_AUTH_URL has it."""
+        place = self._places[name] = _Place(make)
+        return f"{place.url('identity')}/v3"
+
+    def system(self, name: str) -> System:
+        """Return the system ``name``, brought up. :raises KeyError: there is none."""
+        return self._places[name].system()
+
+    def serve(self) -> None:
+        """Serve all that was added, in a thread of its own."""
+        if self._places:
+            threading.Thread(target=self._run, name="starlingx", daemon=True).start()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for place in self._places.values():
+                for found in place.sockets.values():
+                    selector.register(found, selectors.EVENT_READ)
+            selector.select()  # the first connection; it waits in its socket's queue
+        import uvicorn
+
+        from harness.emulator.starlingx.web import Site
+
+        apps: dict[int, Any] = {}
+        for place in self._places.values():
+            site = Site(place.system, {service: place.url(service) for service in PORTS})
+            apps |= {place.port(service): app for service, app in site.apps().items()}
+
+        async def by_port(scope: Any, receive: Any, send: Any) -> None:
+            await apps[scope["server"][1]](scope, receive, send)
+
+        config = uvicorn.Config(
+            by_port, lifespan="off", ws="none", log_level="critical", access_log=False, server_header=False
+        )
+        sockets = [found for place in self._places.values() for found in place.sockets.values()]
+        uvicorn.Server(config).run(sockets=sockets)
+
+
+def _bound() -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind((LOOPBACK, 0))
+    found.listen(_BACKLOG)
+    return found

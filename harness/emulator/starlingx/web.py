@@ -1,0 +1,183 @@
+"""A system over HTTP: Keystone, sysinv, the fault manager and the file server of its images."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from harness.emulator.starlingx.answers import SERVER_ERROR_PAGE, Refused, Unhandled
+from harness.emulator.starlingx.identity import UNAUTHORIZED
+from harness.emulator.starlingx.sysinv import Request, Sysinv
+from harness.emulator.starlingx.system import System
+
+#: The services of a system, with the port that each has on a real one.
+SERVICES: Final = {"identity": 5000, "platform": 6385, "files": 8080, "faultmanagement": 18002}
+#: Type -> name, of those that stand in the catalogue.
+_CATALOGUE: Final = {"identity": "keystone", "platform": "sysinv", "faultmanagement": "fm"}
+_ROUTES: Final = (
+    ("GET", "/v1/device_images", "images"),
+    ("GET", "/v1/device_images/{ident}", "image"),
+    ("POST", "/v1/device_images", "upload_image"),
+    ("PATCH", "/v1/device_images/{uuid}", "change_image"),
+    ("DELETE", "/v1/device_images/{uuid}", "delete_image"),
+    ("GET", "/v1/device_image_state", "states"),
+    ("GET", "/v1/device_image_state/{uuid}", "state"),
+    ("GET", "/v1/device_labels", "labels"),
+    ("GET", "/v1/device_labels/{uuid}", "label"),
+    ("POST", "/v1/device_labels", "assign_labels"),
+    ("DELETE", "/v1/device_labels/{uuid}", "remove_label"),
+    ("PATCH", "/v1/device_labels/{uuid}", "change_label"),
+    ("GET", "/v1/pci_devices", "devices"),
+    ("GET", "/v1/pci_devices/{uuid}", "device"),
+    ("PATCH", "/v1/pci_devices/{uuid}", "change_device"),
+    ("GET", "/v1/ihosts", "hosts"),
+    ("GET", "/v1/ihosts/{ident}", "host"),
+    ("PATCH", "/v1/ihosts/{ident}", "change_host"),
+    ("GET", "/v1/ihosts/{ident}/pci_devices", "host_devices"),
+    ("POST", "/v1/ihosts/{ident}/device_image_update", "update_host"),
+    ("POST", "/v1/ihosts/{ident}/device_image_update_abort", "abort_host"),
+    ("GET", "/v1/registry_image", "registry_images"),
+    ("DELETE", "/v1/registry_image", "delete_registry_image"),
+    ("POST", "/v1/registry_image", "collect_garbage"),
+)
+_FAULT_ROUTES: Final = (("GET", "/v1/alarms", "alarms"),)
+
+_LOG = logging.getLogger(__name__)
+Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One system and the URL of each of its services. ``fetch``: gives the system, brought up."""
+
+    fetch: Callable[[], System]
+    urls: Mapping[str, str]
+
+    def apps(self) -> dict[str, Starlette]:
+        """Return the application of each service."""
+        return {
+            "identity": Starlette(
+                routes=[
+                    Route("/", self._versions),
+                    Route("/v3", self._versions),
+                    Route("/v3/", self._versions),
+                    Route("/v3/auth/tokens", self._issue, methods=["POST"]),
+                ]
+            ),
+            "platform": self._api(_ROUTES),
+            "faultmanagement": self._api(_FAULT_ROUTES),
+            "files": Starlette(routes=[Route("/device_images/{file}", self._file)]),
+        }
+
+    # -- Keystone -------------------------------------------------------------------------------
+
+    async def _versions(self, http: HttpRequest) -> Response:
+        system = await run_in_threadpool(self.fetch)
+        return JSONResponse(system.identity.versions(self.urls["identity"]))
+
+    async def _issue(self, http: HttpRequest) -> Response:
+        body = await http.body()
+        system = await run_in_threadpool(self.fetch)
+        endpoints = {
+            kind: (name, self.urls[kind] + ("/v3" if kind == "identity" else "/v1" * (kind == "platform")))
+            for kind, name in _CATALOGUE.items()
+        }
+        try:
+            request = json.loads(body)
+            issued = await run_in_threadpool(system.identity.issue, request, system.clock.now(), endpoints)
+        except ValueError as error:
+            text = f"Could not parse the request body: {error}"
+            return JSONResponse({"error": {"code": 400, "message": text, "title": "Bad Request"}}, 400)
+        if issued is None:
+            return self._unauthorized()
+        token, described = issued
+        return JSONResponse(described, 201, headers={"X-Subject-Token": token, "Vary": "X-Auth-Token"})
+
+    def _unauthorized(self) -> Response:
+        header = {"WWW-Authenticate": f'Keystone uri="{self.urls["identity"]}/v3"'}
+        return JSONResponse(UNAUTHORIZED, 401, headers=header)
+
+    # -- sysinv and the fault manager -----------------------------------------------------------
+
+    def _api(self, routes: tuple[tuple[str, str, str], ...]) -> Starlette:
+        return Starlette(
+            routes=[Route(path, self._endpoint(name), methods=[method]) for method, path, name in routes]
+        )
+
+    def _endpoint(self, name: str) -> Endpoint:
+        async def endpoint(http: HttpRequest) -> Response:
+            body, form = await _read(http)
+            system = await run_in_threadpool(self.fetch)
+            return await run_in_threadpool(self._answer, system, name, http, body, form)
+
+        return endpoint
+
+    def _answer(
+        self, system: System, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
+    ) -> Response:
+        caller = system.identity.caller(http.headers.get("X-Auth-Token"), system.clock.now())
+        if caller is None:
+            return self._unauthorized()
+        try:
+            Sysinv.authorize(caller, http.method)
+            upload = form.pop("file", None)
+            filename, content = upload if upload is not None else (None, None)
+            request = Request(
+                caller,
+                self.urls["platform"],
+                dict(http.query_params),
+                _json(body),
+                form,
+                filename,
+                content,
+            )
+            with system.lock:
+                status, answer = getattr(Sysinv(system), name)(request, **http.path_params)
+        except Refused as refusal:
+            return JSONResponse(refusal.body(), refusal.status)
+        except Unhandled as error:
+            _LOG.info("%s: %s", system.name, error)
+            return PlainTextResponse(SERVER_ERROR_PAGE, 500, media_type="text/html")
+        return Response(status_code=status) if answer is None else JSONResponse(answer, status)
+
+    # -- files ----------------------------------------------------------------------------------
+
+    async def _file(self, http: HttpRequest) -> Response:
+        """Give out an image, as the web server of a controller does; it asks nobody who he is."""
+        system = await run_in_threadpool(self.fetch)
+        path = system.images_folder / http.path_params["file"]
+        if path.name.startswith(".") or not path.is_file():
+            return PlainTextResponse("Not Found", 404)
+        return Response(path.read_bytes(), media_type="application/octet-stream")
+
+
+async def _read(http: HttpRequest) -> tuple[bytes, dict[str, Any]]:
+    """Return the body, or the fields of a multipart one: text, and of files their name and content."""
+    if not http.headers.get("Content-Type", "").startswith("multipart/form-data"):
+        return await http.body(), {}
+    fields: dict[str, Any] = {}
+    async with http.form(max_part_size=1 << 24) as form:
+        for key, value in form.items():
+            fields[key] = (value.filename, await value.read()) if isinstance(value, UploadFile) else value
+    if isinstance(fields.get("file"), str):  # a part without a file name
+        fields["file"] = ("", fields["file"].encode())
+    return b"", fields
+
+
+def _json(body: bytes) -> Any:
+    if not body.strip():
+        return None
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise Refused(400, f"Invalid JSON in the body: {error}") from error
