@@ -122,7 +122,7 @@ class _Upload:
                 self._patch(chunk)
             self._finish(iter(()), 0)
         else:
-            self._finish(self._blob.pieces(), self._blob.size)
+            self._finish(_whole(self._blob), self._blob.size)
         self._location = ""
 
     def _resumed(self) -> bool:
@@ -170,6 +170,18 @@ class _Upload:
         if answer.status_code != due or "location" not in answer.headers:
             raise PushError(f"{method} upload of {self._blob.digest}: {refusal(answer)}")
         self._location = str(answer.headers["location"])
+
+
+def _whole(blob: Blob) -> Iterator[bytes]:
+    """Yield the content. :raises PushError: it has become longer or shorter than it was."""
+    sent = 0
+    for piece in blob.pieces():
+        sent += len(piece)
+        if sent > blob.size:
+            break
+        yield piece
+    if sent != blob.size:
+        raise PushError(f"{blob.digest}: its content has not the {blob.size} bytes any more that it had")
 
 
 def _chunks(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
