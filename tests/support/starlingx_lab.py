@@ -75,7 +75,7 @@ class Lab:
         self._defects = defects
         self.system = self._begin()
         self._apps = Site(lambda: self.system, URLS).apps()
-        self.token = self.ask("identity", "POST", "/v3/auth/tokens", json=login()).headers["X-Subject-Token"]
+        self.login()
 
     def _begin(self) -> System:
         system = System(
@@ -104,6 +104,11 @@ class Lab:
                 return await client.request(method, path, **options)
 
         return asyncio.run(call())
+
+    def login(self, user: str = "admin") -> None:
+        """Get a token."""
+        answer = self.ask("identity", "POST", "/v3/auth/tokens", json=login(user))
+        self.token = answer.headers["X-Subject-Token"]
 
     def api(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask sysinv as the administrator."""

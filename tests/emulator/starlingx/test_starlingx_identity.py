@@ -8,10 +8,6 @@ import pytest
 from support.starlingx_lab import START, URLS, Lab, login
 
 
-def issue(lab: Lab, **words: str) -> object:
-    return lab.ask("identity", "POST", "/v3/auth/tokens", json=login(**words))
-
-
 def test_version_document_tells_v3(lab: Lab) -> None:
     answer = lab.ask("identity", "GET", "/v3")
     assert answer.status_code == 200
@@ -62,7 +58,7 @@ def test_token_expires_in_lab_time(lab: Lab) -> None:
 @pytest.mark.parametrize("user", ["reader", "member"])
 def test_who_is_no_administrator_may_only_look(lab: Lab, user: str) -> None:
     uuid = lab.upload()
-    lab.token = lab.ask("identity", "POST", "/v3/auth/tokens", json=login(user)).headers["X-Subject-Token"]
+    lab.login(user)
     assert lab.api("GET", "/device_images").status_code == 200
     for method, path in [
         ("PATCH", f"/device_images/{uuid}?action=apply"),
