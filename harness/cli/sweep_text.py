@@ -44,7 +44,7 @@ def render(result: SweepResult, *, colour: bool, width: int = 120) -> str:
             console.print(_table(action, lanes[first : first + _CLIENTS_A_TABLE]))
     for line in closing(result):
         console.print(line, markup=False)
-    return written.getvalue().rstrip()
+    return "\n".join(line.rstrip() for line in written.getvalue().rstrip().splitlines())
 
 
 def _table(action: str, lanes: Sequence[LaneResult]) -> Table:
@@ -100,7 +100,7 @@ def _told(client: str, tested: Sequence[Trial]) -> Iterator[str]:
             where = Counter(trial.action for trial in found)
             told = words.format(n=_times(len(found)))
             by = ", ".join(f"{action} {count}" for action, count in where.items())
-            weak = "; it is known to" if client in WEAK and kind is VerdictKind.FALSE_SUCCESS else ""
+            weak = "; it is known for that" if client in WEAK and kind is VerdictKind.FALSE_SUCCESS else ""
             yield f"{client} {told}, of {len(tested)} trials ({by}){weak}."
 
 

@@ -12,7 +12,7 @@ from harness.faults.registry_points import FaultPoint
 from harness.judgement.records import Fault, Subject
 
 if TYPE_CHECKING:
-    from harness.faults.proxy.gate import Gate
+    from harness.faults.proxy.gate import Gate, Request
     from harness.faults.registry_actions import RegistryAction
     from harness.lab.push_bench import PushBench
     from harness.record.operations import Recording
@@ -73,10 +73,12 @@ class PushFault:
             if isinstance(self._point, FaultPoint):
                 whole = self._point.step in _OF_NO_REPOSITORY
                 repository = "" if whole else reference.repository
-                self._gate = self._bench.proxy.arm(self._point, repository=repository)
+                matching = self._has_the_offset if self._point.when == "mid" else None
+                self._gate = self._bench.proxy.arm(self._point, repository=repository, matching=matching)
             yield
         finally:
-            self.disarm()
+            if self._gate is not None:
+                self._gate.disarm()
             self.undo()
 
     def strike(self, intent: int, push: Future[Any]) -> None:
@@ -104,9 +106,22 @@ class PushFault:
             return self._gate.wait(self._deadline, until=push) is not None
         return not wait([push], timeout=self._point).done
 
-    def disarm(self) -> None:
-        """Catch nothing any more, and let go of what is held; may be called at any time by any thread."""
-        if self._gate is not None:
+    def _has_the_offset(self, request: Request) -> bool:
+        """Whether a request's body goes beyond the point's offset: of parallel uploads a small one may come
+        first, and is not what is meant. A body without a stated length counts."""
+        length = request.headers.get("content-length", "")
+        return (
+            not isinstance(self._point, FaultPoint)
+            or not length.isdecimal()
+            or int(length) > self._point.offset
+        )
+
+    def give_up(self) -> None:
+        """Wait for the point no more, where the push has not come to it; may be called by any thread.
+
+        What is held already goes on as it was meant to: the service may be down while the action lasts.
+        """
+        if self._gate is not None and not self._gate.reached:
             self._gate.disarm()
 
     def undo(self) -> None:

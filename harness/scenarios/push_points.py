@@ -36,10 +36,8 @@ def passed(point: FaultPoint, push: Sequence[Exchange]) -> FaultPoint | None:
 
     :param push: the requests of one undisturbed push, in order.
     """
-    of_step = [each for each in push if each.step == point.step]
-    nth = len(of_step) if point.nth == LAST else point.nth
-    if not 1 <= nth <= len(of_step):
-        return None
-    if point.when == "mid" and of_step[nth - 1].received <= point.offset:
-        return None
-    return replace(point, nth=nth)
+    # In the middle of a body can be held what is large enough; smaller ones beside it do not count.
+    least = point.offset + 1 if point.when == "mid" else 0
+    count = sum(each.step == point.step and each.received >= least for each in push)
+    nth = count if point.nth == LAST else point.nth
+    return replace(point, nth=nth) if 1 <= nth <= count else None

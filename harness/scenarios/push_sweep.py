@@ -59,7 +59,7 @@ class Sweep:
                 except KeyboardInterrupt:
                     interrupted = True
                     with uninterrupted("undo the faults of the sweep"):
-                        self._end()
+                        self.end()
                         wait(lanes)
         finally:
             if engine is not None and (close := getattr(engine, "close", None)) is not None:
@@ -75,7 +75,8 @@ class Sweep:
         except BlockedError as error:
             return None, error
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Begin no further trial, and hold no push any more; may be called by any thread."""
         self._stop.set()
         for lane in list(self._running.values()):
             lane.let_go()

@@ -101,9 +101,9 @@ class Lane:
             self._history.add(ScenarioEnded(scenario=name))
 
     def let_go(self) -> None:
-        """Hold no push any more; called by another thread that wants an end."""
+        """Wait for no point any more; called by another thread that wants an end."""
         if (fault := self._fault) is not None:
-            fault.disarm()
+            fault.give_up()
 
     def result(self) -> LaneResult:
         """Return what was recorded so far, judged."""

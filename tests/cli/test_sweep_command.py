@@ -1,0 +1,112 @@
+"""`hil sweep`: real pushes from the command line, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from harness.faults.registry_actions import ACTIONS
+from harness.registry.clients.catalogue import PUSH_CLIENTS
+from harness.registry.process import find_registry
+
+SMALL = ("--layers", "2", "--layer-size", "4096")
+
+
+@pytest.fixture(autouse=True)
+def program() -> None:
+    find_registry(install=False)  # raises BLOCKED with what is missing
+
+
+def test_trials_are_given_as_json_and_kept_with_the_run(project) -> None:
+    """Fact sheet of the registry, section 3: raw once, keys rotated before the manifest and after it."""
+    points = ("--point", "before:manifest-put", "--point", "after:manifest-put")
+    ended = project.hil(
+        "sweep", "push", "--client", "oci-once", "--action", "rotate-keys", *points, *SMALL, "-o", "json"
+    )
+    assert ended.code == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    shown = [(each["point"], each["reported"], each["truth"], each["verdict"]) for each in told["trials"]]
+    assert shown == [
+        ("before:manifest-put#1", "failed", "ABSENT", "MATCH"),
+        ("after:manifest-put#1", "done", "COMPLETE", "MATCH"),
+    ]
+    needed = {"client", "point", "action", "reported", "truth", "outcome", "verdict", "seconds"}
+    assert needed <= told["trials"][0].keys()
+    run = project.folder / "reports/latest"
+    assert json.loads((run / "sweep.json").read_text()) == told
+    assert (run / "history-oci-once.jsonl").exists()
+    again = project.hil("judge", "reports/latest", "-o", "json")
+    assert json.loads(again.stdout)["counts"]["verdicts"].keys() == {"MATCH"}
+    project.assert_nothing_left()
+
+
+def test_the_table_and_what_is_blocked_with_the_command_that_helps(project) -> None:
+    words = ("sweep", "push", "--client", "oci-renew,docker-naive", "--action", "restart", *SMALL)
+    words += ("--point", "after:blob-post", "--engine", "none")
+    ended = project.hil(*words)
+    assert ended.code == 3
+    assert "after:blob-post" in ended.stdout
+    assert "AS_INTENDED" in ended.stdout
+    assert "BLOCKED docker-naive" in ended.stdout
+    assert "hint: --engine auto finds one." in ended.stdout
+    assert "1/2 oci-renew restart after:blob-post#1: reported done, it is COMPLETE" in ended.stderr
+    assert project.hil(*words, "--allow-blocked").code == 0
+
+
+def test_a_point_that_was_named_and_never_came_is_not_green(project) -> None:
+    ended = project.hil(
+        *("sweep", "push", "--client", "oci-once", "--action", "restart", *SMALL),
+        *("--point", "before:blob-patch", "--point", "after:manifest-put"),
+    )
+    assert ended.code == 1
+    assert "NOT_REACHED oci-once, nothing was tested there: before:blob-patch#1." in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--client", "oci-onec"), "Did you mean 'oci-once'?"),
+        (("--client", ","), "names with commas"),
+        (("--action", "restrat"), "Did you mean 'restart'?"),
+        (("--point", "before:blob-putt"), "Did you mean 'before:blob-put'?"),
+        (("--point", "sent:blob-put"), "before:blob-put"),
+    ],
+)
+def test_a_mistake_is_told_at_once(project, words, hint) -> None:
+    ended = project.hil("sweep", "push", *words)
+    assert ended.code == 2
+    assert hint in ended.stderr
+    assert not (project.folder / "reports").exists()
+
+
+def test_ctrl_c_undoes_what_is_disturbed_and_judges_what_there_is(project) -> None:
+    many = ("--client", "oci-renew", "--action", "restart", "--repeat", "500", "-o", "json")
+    process = project.start("sweep", "push", *many, *SMALL)
+    assert process.stderr is not None
+    while "reported done" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    ended = project.end(process)
+    assert ended.code == 130
+    told = json.loads(ended.stdout)
+    assert told["interrupted"]
+    verdicts = [each["verdict"] for each in told["trials"]]
+    assert verdicts[0] == "MATCH"
+    assert set(verdicts[1:]) <= {"MATCH", "NOT_REACHED"}  # the last push may have been let go
+    project.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("what", "listed"),
+    [
+        ("points", ["before:ping#1", "cut:manifest-put#1"]),
+        ("actions", list(ACTIONS)),
+        ("clients", list(PUSH_CLIENTS)),
+    ],
+)
+def test_what_there_is_can_be_listed(project, what, listed) -> None:
+    ended = project.hil("sweep", what)
+    assert ended.code == 0
+    assert all(word in ended.stdout for word in listed)

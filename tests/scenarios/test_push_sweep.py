@@ -1,0 +1,251 @@
+"""Sweeps of real pushes: what each client reports at each point, against the measured tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.cli.sweep_text import closing, render
+from harness.errors import BlockedError
+from harness.faults.proxy.exchanges import Exchange
+from harness.faults.registry_points import FaultPoint
+from harness.judgement.judge import judge
+from harness.judgement.records import Fault, Observation
+from harness.record.runs import read_run
+from harness.registry.clients import oci_http
+from harness.registry.clients.protocol import Report
+from harness.registry.clients.skopeo_program import find_skopeo
+from harness.registry.process import find_registry
+from harness.scenarios.push_points import default_points, passed
+from harness.scenarios.push_sweep import Sweep
+from harness.scenarios.push_trials import Plan
+from harness.scenarios.sweep_results import NOT_REACHED, LaneResult, SweepResult, Trial
+
+LAYER = 1 << 16
+OK, FAIL, FALSE_FAIL = ("done", "MATCH"), ("failed", "MATCH"), ("failed", "FALSE_FAILURE")
+#: Fact sheet of the registry, section 3, "rotate": columns raw once, raw refresh and skopeo. Clients that
+#: send a blob by one PUT have no PATCH; the measured raw client's is their PUT.
+ROTATE = {
+    "before:ping#1": (OK, OK, OK),
+    "before:blob-post#1": (FAIL, OK, FAIL),
+    "after:blob-post#1": (FAIL, OK, FAIL),
+    "mid@32768:blob-patch#1": (None, None, FAIL),
+    "mid@32768:blob-put#1": (FAIL, OK, None),
+    "after:blob-patch#1": (None, None, FAIL),
+    "before:blob-put#1": (FAIL, OK, FAIL),
+    "after:blob-put#1": (FAIL, OK, FAIL),
+    "before:blob-put#last": (FAIL, OK, FAIL),
+    "before:manifest-put#1": (FAIL, OK, FAIL),
+    "after:manifest-put#1": (OK, OK, OK),
+    "cut:manifest-put#1": (FALSE_FAIL, OK, FALSE_FAIL),
+}
+CLIENTS = ("oci-once", "oci-renew", "skopeo")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    """What these tests need; they install nothing."""
+    try:
+        find_registry(install=False)
+        find_skopeo(install=False)
+    except BlockedError as error:
+        pytest.fail(f"These tests need a real registry and skopeo. {error}", pytrace=False)
+
+
+def no_engine() -> None:
+    raise BlockedError("No Docker engine here.", hint="hil engine up")
+
+
+def swept(
+    folder: Path, clients: tuple[str, ...], actions: tuple[str, ...], *points: str, **options: float
+) -> Sweep:
+    chosen = tuple(map(FaultPoint.parse, points)) or default_points(LAYER)
+    plan = replace(Plan(actions, chosen, layers=2, layer_size=LAYER), **options)  # type: ignore[arg-type]
+    return Sweep(clients, plan, folder, no_engine, asked=tuple(map(str, chosen)) if points else ())
+
+
+@pytest.fixture(scope="module")
+def rotated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepResult]:
+    """All points of the default, keys rotated at each."""
+    folder = tmp_path_factory.mktemp("rotated")
+    return folder, swept(folder, CLIENTS, ("rotate-keys",)).run()
+
+
+@pytest.mark.parametrize("point", ROTATE)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_rotation_of_keys_gives_what_was_measured(rotated, client, point) -> None:
+    _, result = rotated
+    (trial,) = [each for each in result.trials if (each.client, each.point) == (client, point)]
+    expected = ROTATE[point][CLIENTS.index(client)]
+    if expected is None:
+        assert (trial.outcome, trial.verdict, trial.reported) == (NOT_REACHED, NOT_REACHED, "")
+    else:
+        assert (trial.reported, trial.verdict) == expected
+        there = expected != FAIL
+        assert trial.truth == ("COMPLETE" if there else "ABSENT")
+        assert trial.outcome == ("AS_INTENDED" if there else "FAILED")
+
+
+def test_every_point_of_the_default_is_in_the_measured_table() -> None:
+    assert [str(point) for point in default_points(LAYER)] == list(ROTATE)
+
+
+def test_api_and_store_agree_in_all_of_them(rotated) -> None:
+    """As they did in all 308 measured trials, also after a restart."""
+    folder, result = rotated
+    seen = [record for record in read_run(folder) if isinstance(record, Observation)]
+    assert {each.moment for each in seen} == {"after", "after-restart"}
+    assert not [each.values["disagreement"] for each in seen if each.values["disagreement"]]
+    assert all("registry-api" not in trial.others for trial in result.trials)
+
+
+def test_every_fault_is_in_the_history_with_the_request_that_it_held(rotated) -> None:
+    folder, result = rotated
+    faults = [record for record in read_run(folder) if isinstance(record, Fault)]
+    struck = [each for each in result.trials if each.reached]
+    fired = [each for each in faults if each.state == "fired"]
+    assert len(fired) == len(struck) == len([each for each in faults if each.state == "undone"])
+    held = next(each for each in fired if each.point == "before:manifest-put#1")
+    assert "PUT /v2/sweep/" in held.detail
+    assert "gave way to" in held.detail
+
+
+def test_a_stored_sweep_is_judged_to_the_same(rotated) -> None:
+    folder, result = rotated
+    again = judge(read_run(folder))
+    assert again.finished
+    counted = sum(each.kind.value == "FALSE_FAILURE" and each.checker == "push" for each in again.verdicts)
+    assert counted == sum(each.verdict == "FALSE_FAILURE" for each in result.trials) == 2
+
+
+def test_a_sweep_of_honest_clients_is_green_and_says_what_it_saw(rotated) -> None:
+    _, result = rotated
+    assert result.exit_code() == 0
+    text = "\n".join(closing(result))
+    assert "oci-once reported failed once while the image was there" in text
+    assert "Right in every trial: oci-renew (10)." in text
+    assert "NOT_REACHED oci-once" in text
+    assert max(map(len, render(result, colour=False).splitlines())) <= 120
+
+
+def test_a_client_that_says_done_whatever_happens_is_caught(tmp_path, monkeypatch) -> None:
+    honest = oci_http.OciPush.push
+
+    def naive(self, content, destination, *, deadline=120.0) -> Report:
+        return replace(honest(self, content, destination, deadline=deadline), result="done")
+
+    monkeypatch.setattr(oci_http.OciPush, "push", naive)
+    result = swept(tmp_path, ("oci-once",), ("rotate-keys",), "before:manifest-put").run()
+    (trial,) = result.trials
+    assert (trial.reported, trial.truth, trial.verdict) == ("done", "ABSENT", "FALSE_SUCCESS")
+    assert result.exit_code() == 1
+    assert "oci-once reported done once while the image was lost" in "\n".join(closing(result))
+
+
+def test_a_patient_client_gets_through_a_kill(tmp_path) -> None:
+    """Fact sheet of the registry, section 3, "restart_kill": raw refresh is ok at all points."""
+    points = ("mid@32768:blob-put", "after:blob-put", "cut:manifest-put")
+    result = swept(tmp_path, ("oci-renew",), ("restart-kill",), *points).run()
+    assert [(each.reported, each.verdict) for each in result.trials] == [OK] * 3
+
+
+def test_random_instants_are_tried_until_the_time_is_over(tmp_path) -> None:
+    result = swept(tmp_path, ("oci-renew",), ("restart",), soak=1.0).run()
+    assert result.trials
+    assert {each.point for each in result.trials} == {"random"}
+    assert all(each.at.startswith("random@") for each in result.trials)
+
+
+def test_a_client_without_its_engine_is_blocked_and_says_what_helps(tmp_path) -> None:
+    result = swept(tmp_path, ("docker-naive", "oci-once"), ("restart",), "after:manifest-put").run()
+    assert result.exit_code() == 3
+    assert result.exit_code(allow_blocked=True) == 0
+    text = "\n".join(closing(result))
+    assert "BLOCKED docker-naive: No Docker engine here." in text
+    assert "hint: hil engine up" in text
+
+
+def test_a_sweep_that_is_told_to_end_gives_what_there_is(tmp_path) -> None:
+    sweep = swept(
+        tmp_path, ("oci-renew",), ("restart",), "before:ping", "after:blob-post", "cut:manifest-put"
+    )
+    sweep.told = lambda trial: sweep.end()
+    result = sweep.run()
+    assert [each.point for each in result.trials] == ["before:ping#1"]
+    assert result.trials[0].verdict == "MATCH"
+    assert not judge(read_run(tmp_path)).finished
+
+
+# --- which points a push passes -----------------------------------------------------------------------
+
+
+def exchange(number: int, step: str, received: int = 0) -> Exchange:
+    return Exchange(number, 1, "PUT", "/v2/", step, "a/b", 0.0, received=received)  # type: ignore[arg-type]
+
+
+PUSH = [
+    exchange(1, "ping"),
+    exchange(2, "blob-post"),
+    exchange(3, "blob-patch", 200),
+    exchange(3, "blob-patch", 1000),
+    exchange(4, "blob-put"),
+    exchange(5, "blob-put"),
+    exchange(6, "manifest-put", 300),
+]
+
+
+@pytest.mark.parametrize(
+    ("point", "at"),
+    [
+        ("before:ping", "before:ping#1"),
+        ("before:blob-put#last", "before:blob-put#2"),
+        ("before:blob-put#2", "before:blob-put#2"),
+        ("before:blob-put#3", None),
+        ("mid@999:blob-patch", "mid@999:blob-patch#1"),
+        ("mid@1000:blob-patch", None),
+        ("mid@100:blob-patch#last", "mid@100:blob-patch#2"),
+        ("mid@500:blob-patch#last", "mid@500:blob-patch#1"),
+        ("mid@1:blob-put", None),
+        ("before:blob-head", None),
+        ("before:blob-get#last", None),
+    ],
+)
+def test_what_a_recorded_push_passes(point, at) -> None:
+    found = passed(FaultPoint.parse(point), PUSH)
+    assert (str(found) if found is not None else None) == at
+
+
+# --- how a sweep ends ---------------------------------------------------------------------------------
+
+MATCH = Trial("oci-once", "before:ping#1", "restart", "done", "COMPLETE", "AS_INTENDED", "MATCH")
+LIE = replace(MATCH, truth="ABSENT", outcome="FAILED", verdict="FALSE_SUCCESS")
+NEVER = Trial("oci-once", "mid@1:blob-patch#1", "restart")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda: ending(MATCH), 0),
+        (lambda: ending(LIE), 1),
+        (lambda: ending(MATCH, replace(LIE, client="docker-naive")), 0),
+        (lambda: ending(MATCH, replace(LIE, client="sysinv-download")), 0),
+        (lambda: ending(MATCH, NEVER), 0),
+        (lambda: ending(MATCH, NEVER, asked=(NEVER.point,)), 1),
+        (lambda: ending(NEVER), 3),
+        (lambda: ending(), 3),
+        (lambda: ending(LIE, interrupted=True), 130),
+        (lambda: ending(LIE, failed="the disk is full"), 1),
+        (lambda: ending(MATCH, failed="the disk is full"), 3),
+    ],
+)
+def test_the_exit_code_says_whether_a_client_lied(change: Callable[[], SweepResult], code) -> None:
+    assert change().exit_code() == code
+
+
+def ending(
+    *trials: Trial, asked: tuple[str, ...] = (), interrupted: bool = False, failed: str = ""
+) -> SweepResult:
+    return SweepResult((LaneResult("oci-once", trials, failed=failed),), 1.0, interrupted, asked)
