@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import ssl
@@ -12,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 _BUFFER = 256 << 10
+#: State of a socket (include/net/tcp_states.h).
+_TCP_CLOSE = 7
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -71,6 +74,7 @@ class Channel:
                 got = self.socket.recv_into(self._buffer[self._end :])
                 if not got:
                     self.ended = True
+                    self.broken = self._was_reset()
                     return True
                 self._end += got
                 if not isinstance(self.socket, ssl.SSLSocket):
@@ -83,6 +87,12 @@ class Channel:
             self.ended = self.broken = True
             return True
         return self._end > before
+
+    def _was_reset(self) -> bool:
+        """Return whether what looks like an end was a RST: Python 3.11 tells them apart only without TLS."""
+        # After the other side's FIN the socket waits for ours; closed without that, it was reset.
+        state = self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        return state == _TCP_CLOSE and not self.written
 
     def write(self, data: memoryview | bytes) -> int:
         """Write what can be written now; return how much. :raises OSError: the connection is broken."""
@@ -178,7 +188,7 @@ def connect(host: str, port: int, waiter: Waiter) -> socket.socket:
             waiter.on(opened, select.POLLOUT)
             waiter.wait()
             if number := opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(number, f"no connection to {host}")
+                raise OSError(number, os.strerror(number))
         except OSError as error:
             opened.close()
             last = error

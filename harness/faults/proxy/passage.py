@@ -161,7 +161,8 @@ class Passage:
             if not answer.interim:
                 break
             self._relay(Counted(0), answer.passed_on(closing=False))
-        self._log.note(self._request.number, status=answer.status)
+        # Before anything of it is seen: who has the answer finds it in the evidence.
+        self._log.note(self._request.number, status=answer.status, received=self._up.body.passed)
         body = answer.body(self._request.method)
         closing = answer.head.closes or self._asked.head.closes or isinstance(body, UntilClose)
         if self._after:
