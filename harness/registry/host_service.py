@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from harness.errors import BlockedError, DeadlineError, HarnessError
 from harness.registry.controlled import Controlled
+from harness.registry.host_undo import HostUndo
 from harness.registry.logs import LogEntry, parse_log
 from harness.registry.managers import Hands, Manager
 from harness.registry.service import How, Instance, Restart
@@ -14,6 +15,8 @@ from harness.registry.wire import Endpoint, Wire
 
 #: Seconds after which a paused registry goes on by itself, should we be gone.
 PAUSE_AT_MOST = 120
+#: The same for one that was stopped or takes no writes; longer than a garbage collection may take.
+CHANGED_AT_MOST = 900
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 0.5
 
@@ -47,6 +50,7 @@ class HostRegistry(Controlled):
         self._paused: int | None = None
         self._read_only = False
         self._stopped = False
+        self._undo = HostUndo(hands)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -78,6 +82,7 @@ class HostRegistry(Controlled):
             if self._manager.pid() is None:
                 self._manager.start()
             self._stopped = False
+            self._undo.disarm("stop")
             return self._wait_another(None, deadline)
 
     def wait_ready(self, *, deadline: float = 60.0) -> None:
@@ -85,11 +90,12 @@ class HostRegistry(Controlled):
         self._wait_another(None, deadline)
 
     def stop(self, *, deadline: float = 60.0) -> None:
-        """Have it stopped."""
+        """Have it stopped; the host starts it again after :data:`CHANGED_AT_MOST` seconds, if we do not."""
         with self._control:
             if self._manager.pid() is not None:
-                self._manager.stop()
+                self._undo.arm("stop", self._manager.undo_of_stop(), CHANGED_AT_MOST)
                 self._stopped, self._paused = True, None
+                self._manager.stop()
                 self._wait_gone(deadline)
 
     def kill(self) -> None:
@@ -145,10 +151,18 @@ class HostRegistry(Controlled):
             return
 
     def read_only(self, on: bool, *, deadline: float = 60.0) -> Restart:
-        """Change its configuration and restart it."""
+        """Change its configuration and restart it.
+
+        The host lets it take writes again after :data:`CHANGED_AT_MOST` seconds, if we do not.
+        """
         with self._control:
+            if on:
+                self._undo.arm("read-only", self._manager.undo_of_read_only(), CHANGED_AT_MOST)
+                self._read_only = True
             self._manager.set_read_only(on)
             self._read_only = on
+            if not on:
+                self._undo.disarm("read-only")
             return self._restart("TERM", "", None, deadline)
 
     # -- disturbances -------------------------------------------------------------------------------
@@ -161,9 +175,7 @@ class HostRegistry(Controlled):
         """
         with self._control:
             pid = self._running().pid
-            script = 'setsid sh -c "sleep $1; kill -CONT $2" </dev/null >/dev/null 2>&1 &'
-            arm = ["sh", "-c", script, "sh", str(PAUSE_AT_MOST), str(pid)]
-            self._hands.do(arm, "let a paused registry go on, should we be gone")
+            self._undo.arm("pause", f"kill -CONT {pid}", PAUSE_AT_MOST)
             self._hands.do(["kill", "-STOP", str(pid)], "pause the registry")
             self._paused = pid
 
@@ -174,6 +186,7 @@ class HostRegistry(Controlled):
                 pid, self._paused = self._paused, None
                 # One that has ended meanwhile is not paused any more either.
                 self._hands.run(["kill", "-CONT", str(pid)], "let the registry go on")
+            self._undo.disarm("pause")
 
     def _collected(self, options: list[str], deadline: float) -> tuple[int, str]:
         result = self._hands.run(
@@ -242,6 +255,7 @@ class HostRegistry(Controlled):
             if self._read_only:
                 self._manager.set_read_only(False)
                 self._read_only = False
+                self._undo.disarm("read-only")
                 if self._manager.pid() is not None:
                     self._restart("TERM", "", None, 60.0)
             if self._stopped:

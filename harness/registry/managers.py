@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -77,6 +78,17 @@ class Manager(Protocol):
         """Change the configuration that the next start reads."""
         ...
 
+    def undo_of_stop(self) -> str:
+        """Return what a shell on the host undoes a stop with.
+
+        :raises BlockedError: this manager does not do that on its own.
+        """
+        ...
+
+    def undo_of_read_only(self) -> str:
+        """Return what a shell on the host makes it take writes again with, where it does not."""
+        ...
+
     def configuration(self) -> str:
         """Return the path of the configuration."""
         ...
@@ -140,6 +152,15 @@ class Systemd:
         else:
             self._hands.do(["rm", "-f", self._drop_in], "let the registry take writes again")
         self._hands.do(["systemctl", "daemon-reload"], "have the unit read again")
+
+    def undo_of_stop(self) -> str:
+        """Return what a shell starts the unit with."""
+        return shlex.join(["systemctl", "start", self._unit])
+
+    def undo_of_read_only(self) -> str:
+        """Return what removes the setting and restarts the unit, if it is there."""
+        unit, drop_in = shlex.quote(self._unit), shlex.quote(self._drop_in)
+        return f"[ ! -e {drop_in} ] || {{ rm {drop_in}; systemctl daemon-reload; systemctl restart {unit}; }}"
 
     def configuration(self) -> str:
         """Return the path of the configuration."""
@@ -213,11 +234,19 @@ class StarlingX:
 
     def set_read_only(self, on: bool) -> None:
         """Let the configuration's link lead to the one or the other, as its own garbage collection does."""
-        target = "readonly_config.yml" if on else "runtime_config.yml"
-        link = posixpath.join(self._folder, "config.yml")
-        self._hands.do(
-            ["ln", "-sfn", posixpath.join(self._folder, target), link], "change the registry's configuration"
-        )
+        self._hands.do(self._linked(on), "change the registry's configuration")
+
+    def _linked(self, read_only: bool) -> list[str]:
+        target = "readonly_config.yml" if read_only else "runtime_config.yml"
+        return ["ln", "-sfn", posixpath.join(self._folder, target), self.configuration()]
+
+    def undo_of_stop(self) -> str:
+        """Not done: the service manager would start it again. :raises BlockedError: always."""
+        raise self._not_done("stopped")
+
+    def undo_of_read_only(self) -> str:
+        """Return what leads the link back and asks for a restart."""
+        return f"{shlex.join(self._linked(False))}; {shlex.join([*self._restart, 'service', self._service])}"
 
     def configuration(self) -> str:
         """Return the path of the configuration."""

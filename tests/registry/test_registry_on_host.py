@@ -1,7 +1,10 @@
 """A real registry that a service manager keeps on a host behind a real SSH server; the managers are shims."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.openssh import OpenSsh
+from support.processes import alive, wait_until
 from support.raw_push import RawRegistry
 
 from harness.errors import BlockedError, DeadlineError, InfrastructureError, RefusedError
@@ -345,3 +349,74 @@ def test_a_host_that_is_gone_makes_the_truth_unreadable(tmp_path: Path, server: 
     truth = StoreTruth(HostStore(SshHost("bench", access), str(tmp_path))).image(REFERENCE)
     assert truth.state is TruthState.UNREADABLE
     assert "bench" in truth.why
+
+
+# -- undone where we are gone ----------------------------------------------------------------------------
+
+#: Another harness, which disturbs the registry and is killed.
+HARNESS = """
+import json, sys, threading
+from pathlib import Path
+from harness.hosts.access import Access
+from harness.hosts.ssh import SshHost
+from harness.registry import host_service
+from harness.registry.managers import Hands, StarlingX, Systemd
+from harness.registry.wire import Endpoint
+kind, fault, url, state, port, user, known_hosts, key_file = json.loads(sys.argv[1])
+host_service.PAUSE_AT_MOST = host_service.CHANGED_AT_MOST = 2
+hands = Hands(SshHost("bench", Access("127.0.0.1", port, user, Path(known_hosts), key_file=Path(key_file))))
+manager = (
+    Systemd(hands, config=state + "/config.yml", runtime=state + "/units") if kind == "systemd"
+    else StarlingX(hands, folder=state, pid_file=state + "/pid", log=state + "/log")
+)
+registry = host_service.HostRegistry(hands, manager, Endpoint(url), state + "/store")
+registry.read_only(True) if fault == "read_only" else getattr(registry, fault)()
+print("disturbed", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("fault", ["stop", "pause", "read_only"])
+def test_the_host_undoes_it_where_the_harness_is_killed(kept: Kept, server: OpenSsh, fault: str) -> None:
+    if (kept.kind, fault) == ("starlingx", "stop"):
+        # There is nothing to undo: a service manager that would do it itself is not asked.
+        with pytest.raises(BlockedError, match="not stopped on its own"):
+            kept.registry.stop()
+        assert kept.changes() == ["sm-restart-safe service docker-distribution"]
+        return
+    paths = map(str, (server.known_hosts, server.key_file))
+    url = kept.registry.endpoint.url
+    described = json.dumps([kept.kind, fault, url, str(kept.state), server.port, server.user, *paths])
+    with subprocess.Popen([sys.executable, "-c", HARNESS, described], stdout=subprocess.PIPE) as harness:
+        assert harness.stdout
+        assert harness.stdout.readline() == b"disturbed\n"
+        harness.kill()
+
+    def writes() -> bool:
+        try:
+            return kept.raw.ask("POST", "/v2/a/b/blobs/uploads/", b"")[0] == 202
+        except OSError:
+            return False
+
+    wait_until(writes, f"the host to undo {fault}")
+    assert kept.registry.instance
+
+
+@pytest.mark.parametrize("fault", ["stop", "pause", "read_only"])
+def test_what_was_undone_in_time_is_not_undone_again(kept: Kept, fault: str) -> None:
+    undo = kept.registry._undo
+    if (kept.kind, fault) == ("starlingx", "stop"):
+        with pytest.raises(BlockedError, match="not stopped on its own"):
+            kept.registry.stop()
+        assert undo._waiting == {}, "what was not done is not undone"
+        return
+    kept.registry.read_only(True) if fault == "read_only" else getattr(kept.registry, fault)()
+    ((group, _),) = undo._waiting.values()
+    assert alive(group)
+    {
+        "stop": kept.registry.start,
+        "pause": kept.registry.resume,
+        "read_only": lambda: kept.registry.read_only(False),
+    }[fault]()
+    assert undo._waiting == {}
+    wait_until(lambda: not alive(group), "the end of what waits on the host")
