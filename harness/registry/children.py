@@ -9,13 +9,41 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, Any, Protocol
 
 from harness.errors import InfrastructureError
 
 #: `setpriv` has the kernel send SIGKILL when the parent ends. If that has ended before it was asked to,
 #: the shell sees another parent and does not start the program. Both become the program (exec).
 _TIED = ("setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
+
+
+class Launched(Protocol):
+    """The part of a ``subprocess.Popen`` that is needed of a program that was started, wherever it runs."""
+
+    pid: int
+    returncode: int | Any
+    stdout: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """Return how it ended; None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return how it ended. :raises TimeoutExpired: it has not, within ``timeout`` seconds."""
+        ...
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal; nothing where it has ended."""
+        ...
+
+    def kill(self) -> None:
+        """Send it a KILL."""
+        ...
+
+    def communicate(self, input: None = None, timeout: float | None = None) -> tuple[bytes, Any]:
+        """Return all that it says until its end. :raises TimeoutExpired: it has not ended in time."""
+        ...
 
 
 def spawn(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.errors import ConfigurationError, DeadlineError, HarnessBug, InfrastructureError
 from harness.packages import provide
-from harness.registry.children import spawn
+from harness.registry.children import Launched, spawn
 from harness.registry.configuration import RegistrySettings, configuration_text, socket_address
 from harness.registry.controlled import Controlled
 from harness.registry.logs import LogEntry
@@ -66,7 +66,7 @@ class ProcessRegistry(Controlled):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._secret = secrets.token_hex(32)
         self._port = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Launched | None = None
         self._instance: Instance | None = None
         self._started = 0
         self._paused = False
@@ -130,18 +130,22 @@ class ProcessRegistry(Controlled):
         configuration = self._configured(read_only)
         Path(self.storage).mkdir(parents=True, exist_ok=True)
         mark = self._log.size
-        self._process = spawn(
-            [self._program, "serve", configuration],
-            environ=_environment(),
-            folder=self._folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        self._process = self._launch("serve", configuration)
         self._log.follow(self._process)
         self._started += 1
         self._instance = Instance(self._process.pid, self._started, time.time(), read_only)
         self._wait_ready(mark, deadline)
         return self._instance
+
+    def _launch(self, *arguments: str | Path) -> Launched:
+        """Start the program with ``arguments``; it ends with us."""
+        return spawn(
+            [self._program, *arguments],
+            environ=_environment(),
+            folder=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def _configured(self, read_only: bool) -> Path:
         """Write the configuration and return its file."""
@@ -270,10 +274,13 @@ class ProcessRegistry(Controlled):
             running = self._running()
             self._send(signal.SIGSTOP)
             self._paused = True
-            try:
-                os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            except ChildProcessError:  # it ended before the signal came
-                self._running()
+            self._wait_stopped(running.pid)
+
+    def _wait_stopped(self, pid: int) -> None:
+        try:
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:  # it ended before the signal came
+            self._running()
 
     def resume(self) -> None:
         """Let a paused process go on."""
@@ -287,13 +294,7 @@ class ProcessRegistry(Controlled):
             self._process.send_signal(number)
 
     def _collected(self, options: list[str], deadline: float) -> tuple[int, str]:
-        process = spawn(
-            [self._program, "garbage-collect", *options, self._configured(False)],
-            environ=_environment(),
-            folder=self._folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        process = self._launch("garbage-collect", *options, self._configured(False))
         try:
             said, _ = process.communicate(timeout=deadline)
         except subprocess.TimeoutExpired:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from harness.registry.children import Launched
 from harness.registry.logs import LogEntry, parse_line, parse_log
 
 _CHUNK = 1 << 16
@@ -42,7 +42,7 @@ class ProgramLog:
             self._take()
             return self._size
 
-    def follow(self, process: subprocess.Popen[bytes]) -> None:
+    def follow(self, process: Launched) -> None:
         """Take what ``process`` writes to its standard output from now on."""
         if process.stdout is None:
             raise ValueError("the process was started without a pipe")
@@ -55,7 +55,7 @@ class ProgramLog:
 
     def _follow(self, stream: IO[bytes]) -> None:
         while not self.ended:
-            _readable(stream.fileno(), None)
+            readable(stream.fileno(), None)
             with self._changed:
                 self._take()
         with self._changed:
@@ -64,7 +64,7 @@ class ProgramLog:
 
     def _take(self) -> None:
         """Take what is in the pipe now, without waiting; the lock is held."""
-        while self._pipe is not None and not self.ended and _readable(self._pipe, 0):
+        while self._pipe is not None and not self.ended and readable(self._pipe, 0):
             data = os.read(self._pipe, _CHUNK)
             if data:
                 with suppress(OSError):  # a full disk is a fault that the log must not turn into another
@@ -125,7 +125,7 @@ class ProgramLog:
         self._file.close()
 
 
-def _readable(descriptor: int, milliseconds: int | None) -> bool:
+def readable(descriptor: int, milliseconds: int | None) -> bool:
     """Wait until ``descriptor`` can be read from, its end included; return whether it can."""
     poll = select.poll()  # select() takes no descriptor beyond 1,023
     poll.register(descriptor, select.POLLIN)
