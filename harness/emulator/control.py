@@ -27,6 +27,7 @@ _POLL_SECONDS = 0.002  # of real time: a card tells when its phase is held only 
 #: The longest request is a card's state: four pages, the largest as long as the staging area, in base64.
 _LONGEST_LINE = 1 << 28
 _LONGEST_WAIT = 3600.0
+_LONGEST_PASS = 30 * 86400.0
 
 
 class Control:
@@ -36,6 +37,8 @@ class Control:
         self._hosts = hosts
         self._clock = clock
         self._failure: InfrastructureError | None = None
+        #: Called where all that has begun must have ended. :raises DeadlineError: it has not.
+        self.on_settle: list[Callable[[], None]] = []
         self._operations: dict[str, Callable[..., Any]] = {
             "fit": self._fit,
             "power": self._power,
@@ -46,6 +49,7 @@ class Control:
             "condition": self._condition,
             "moves-to": self._moves_to,
             "lab-time": clock.now,
+            "pass-time": self._pass_time,
             "oracle": self._oracle,
             "unrecorded": self._unrecorded,
             "stop": stop,
@@ -161,6 +165,16 @@ class Control:
 
     def _moves_to(self, card: str, address: str | None) -> None:
         self._card(card).moves_to = None if address is None else pci_address(address)
+
+    def _pass_time(self, seconds: float) -> None:
+        """Let lab time pass, and wait for what that has begun."""
+        if not (math.isfinite(seconds) and 0 <= seconds <= _LONGEST_PASS):
+            raise ConfigurationError(f"The lab lets 0 to {_LONGEST_PASS:g} s pass, not {seconds}.")
+        for settle in self.on_settle:
+            settle()
+        self._clock.sleep(seconds)
+        for settle in self.on_settle:
+            settle()
 
     def _oracle(self, card: str) -> dict[str, Any]:
         """What is inside the card: for the harness's own tests alone (design, rule 3)."""

@@ -12,6 +12,7 @@ import fcntl
 import gc
 import json
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -132,6 +133,7 @@ class LabProcess:
             found[host.name] = {"address": LOOPBACK, "port": face.port, "user": USER}
         known_hosts_file = self._runtime / KNOWN_HOSTS_NAME
         known_hosts_file.write_text("".join(known_hosts))
+        controllers = self._start_systems()
         control = self._runtime / CONTROL_NAME
         self._control.serve(control)
         faces = self._runtime / FACES_NAME
@@ -143,7 +145,27 @@ class LabProcess:
             "key_file": str(key_file),
             "known_hosts": str(known_hosts_file),
             "hosts": found,
+            "controllers": controllers,
         }
+
+    def _start_systems(self) -> dict[str, Any]:
+        """Open the doors of the StarlingX systems; nothing of one is there before somebody comes in."""
+        entries = self._spec.get("systems", [])
+        if not entries:
+            return {}
+        from harness.emulator.starlingx.listening import Listening, maker
+
+        listening = Listening()
+        doors = {}
+        for entry in entries:
+            password = secrets.token_urlsafe(12)
+            hosts = [self._hosts[name] for name in entry["hosts"]]
+            folder = (self._state or self._runtime) / "systems" / entry["name"]
+            url = listening.add(entry["name"], maker(entry, hosts, self._clock, folder, password))
+            doors[entry["name"]] = {"url": url, "user": "admin", "password": password}
+        self._control.on_settle.append(listening.settle)
+        listening.serve()
+        return doors
 
     def _host(self, entry: dict[str, Any], payloads: PayloadTable | None) -> EmulatedHost:
         if "recording" in entry:

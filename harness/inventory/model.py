@@ -238,8 +238,16 @@ class Host(Named):
             raise unknown_name("card", name, list(self.cards), f"host {self.name}") from None
 
 
-class EmulatedService(Entry):
-    """A controller that the emulated lab provides; it has no settings yet."""
+class EmulatedController(Entry):
+    """A StarlingX system that the emulated lab provides.
+
+    ``release``: selects its known defects, and where its hosts say nothing, their ``era`` and ``generation``.
+    ``defects``: switched on besides those of the release; ``corrected_defects``: switched off.
+    """
+
+    release: Literal["stx-2020-07", "stx-6", "stx-8", "head", "corrected"] = "head"
+    defects: tuple[str, ...] = ()
+    corrected_defects: tuple[str, ...] = ()
 
 
 class Controller(Named):
@@ -247,7 +255,7 @@ class Controller(Named):
 
     role: Literal["system-controller", "subcloud"]
     parent: str | None = None
-    emulated: EmulatedService | None = None
+    emulated: EmulatedController | None = None
     url: Url | None = None
     user: User = "admin"
     credentials: Credential | None = None

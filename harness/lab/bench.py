@@ -79,6 +79,14 @@ class Bench:
         """Return the lab's virtual time, seconds since the epoch."""
         return float(self._ask("lab-time"))
 
+    def pass_time(self, seconds: float) -> None:
+        """Let ``seconds`` of lab time pass; what falls due meanwhile happens, and is over when this returns.
+
+        :raises ConfigurationError: not a time that a lab can let pass.
+        :raises DeadlineError: something did not end, such as an update whose phase is held.
+        """
+        self._ask("pass-time", seconds=seconds, patience=_ANSWER_SECONDS)
+
     def oracle(self, card: str) -> dict[str, Any]:
         """Return what is inside the card. No scenario may judge by it: no real card shows it."""
         found = self._ask("oracle", card=card)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +33,15 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerDoor:
+    """Where an emulated StarlingX system is reached: URL of its Keystone, and a throw-away login."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Doors:
     """Everything that a started emulated lab says about itself."""
 
@@ -42,6 +51,7 @@ class Doors:
     key_file: Path
     known_hosts: Path
     hosts: Mapping[str, Door]
+    controllers: Mapping[str, ControllerDoor] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Doors:
@@ -53,6 +63,9 @@ class Doors:
             key_file=Path(values["key_file"]),
             known_hosts=Path(values["known_hosts"]),
             hosts={name: Door(**door) for name, door in values["hosts"].items()},
+            controllers={
+                name: ControllerDoor(**door) for name, door in values.get("controllers", {}).items()
+            },
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -64,6 +77,7 @@ class Doors:
             "key_file": str(self.key_file),
             "known_hosts": str(self.known_hosts),
             "hosts": {name: asdict(door) for name, door in self.hosts.items()},
+            "controllers": {name: asdict(door) for name, door in self.controllers.items()},
         }
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from harness.inventory.model import Card, Host, Inventory, Lab
+    from harness.inventory.model import Card, Controller, Host, Inventory, Lab
 
 RECIPES = Path("fixtures/images.yaml")
 PAYLOADS = Path("fixtures/vectors/payloads.yaml")
@@ -27,24 +27,71 @@ def specification(inventory: Inventory, lab: Lab) -> dict[str, Any]:
     payloads = base / PAYLOADS
     spec: dict[str, Any] = {
         "name": lab.name,
-        "hosts": [_host(host, base) for host in lab.hosts.values() if host.emulated],
+        "hosts": [_host(host, base, lab) for host in lab.hosts.values() if host.emulated],
+        "systems": [_system(entry, lab) for entry in lab.controllers.values() if entry.emulated],
     }
     if payloads.is_file():
         spec["payloads"] = payloads.read_text(encoding="utf-8")
     return spec
 
 
-def _host(host: Host, base: Path) -> dict[str, Any]:
+def _system(controller: Controller, lab: Lab) -> dict[str, Any]:
+    """Return an emulated StarlingX system.
+
+    :raises ConfigurationError: an unknown defect, or hosts that it cannot tell apart.
+    """
+    from harness.emulator.starlingx.defects import Defects
+
+    entry = controller.emulated
+    assert entry is not None
+    Defects(entry.release, entry.defects, entry.corrected_defects)  # says what is wrong with the names
+    hosts = {
+        host.name: host.emulated.hostname
+        for host in lab.hosts.values()
+        if host.system == controller.name and host.emulated and host.emulated.recording is None
+    }
+    if len(set(hosts.values())) < len(hosts):
+        raise ConfigurationError(
+            f"Two hosts of the system {controller.name} have the same hostname.",
+            hint=f"Give each of {', '.join(hosts)} a hostname of its own.",
+        )
+    central = ["SystemController"] if controller.role == "system-controller" else []
+    return {
+        "name": controller.name,
+        "regions": ["RegionOne", *central],
+        "release": entry.release,
+        "defects": list(entry.defects),
+        "corrected_defects": list(entry.corrected_defects),
+        "hosts": list(hosts),
+    }
+
+
+def _fashion(host: Host, lab: Lab) -> tuple[str, str]:
+    """Return tool era and driver generation: what the host says, else what its system's release has."""
+    from harness.emulator.starlingx.defects import HOSTS_OF
+
+    assert host.emulated is not None
+    era, generation = host.emulated.era, host.emulated.generation
+    controller = lab.controllers[host.system].emulated if host.system else None
+    said = host.emulated.model_fields_set
+    if controller is not None:
+        usual_era, usual_generation = HOSTS_OF[controller.release]
+        return era if "era" in said else usual_era, generation if "generation" in said else usual_generation
+    return era, generation
+
+
+def _host(host: Host, base: Path, lab: Lab) -> dict[str, Any]:
     assert host.emulated is not None
     if host.emulated.recording is not None:
         from harness.lab.replay import replayed_host
 
         return replayed_host(host, host.emulated.recording)
+    era, generation = _fashion(host, lab)
     return {
         "name": host.name,
         "hostname": host.emulated.hostname,
-        "generation": host.emulated.generation,
-        "era": host.emulated.era,
+        "generation": generation,
+        "era": era,
         "cards": [_card(host, card, base) for card in host.cards.values()],
     }
 

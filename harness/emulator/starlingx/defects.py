@@ -10,6 +10,14 @@ from harness.errors import ConfigurationError
 
 #: Releases that have a set of their own; `corrected` is what users would want.
 RELEASES: Final = ("stx-2020-07", "stx-6", "stx-8", "head", "corrected")
+#: Release -> tool era and driver generation of its hosts, where they are not said to be others.
+HOSTS_OF: Final = {
+    "stx-2020-07": ("docker", "A"),
+    "stx-6": ("containerd", "A"),
+    "stx-8": ("containerd", "A"),
+    "head": ("host", "D"),
+    "corrected": ("host", "D"),
+}
 _FIRST: Final = ("stx-2020-07",)
 _OLD: Final = ("stx-2020-07", "stx-6", "stx-8")
 _EVER: Final = ("stx-2020-07", "stx-6", "stx-8", "head")

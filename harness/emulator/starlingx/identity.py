@@ -40,11 +40,13 @@ def moment(seconds: float) -> str:
 class Identity:
     """The users, roles and tokens of one system. Tokens survive a restart, as Keystone's own do."""
 
-    def __init__(self, database: Database, region: str, password: str, token_seconds: float) -> None:
+    def __init__(
+        self, database: Database, regions: tuple[str, ...], password: str, token_seconds: float
+    ) -> None:
         self._database = database
         self._password = password
         self._seconds = token_seconds
-        self.region = region
+        self._regions = regions
 
     def versions(self, base: str) -> dict[str, Any]:
         """Return the version document; ``base``: of the service's URL, without ``/v3``."""
@@ -102,12 +104,13 @@ class Identity:
                     "name": name,
                     "endpoints": [
                         {
-                            "id": _id(f"endpoint {kind} {interface} {self.region}"),
+                            "id": _id(f"endpoint {kind} {interface} {region}"),
                             "interface": interface,
-                            "region": self.region,
-                            "region_id": self.region,
+                            "region": region,
+                            "region_id": region,
                             "url": url,
                         }
+                        for region in self._regions
                         for interface in INTERFACES
                     ],
                 }

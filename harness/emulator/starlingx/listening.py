@@ -8,10 +8,15 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.errors import DeadlineError
+
 if TYPE_CHECKING:
+    from harness.emulator.clock import LabClock
+    from harness.emulator.host import EmulatedHost
     from harness.emulator.starlingx.system import System
 
 LOOPBACK: Final = "127.0.0.1"
@@ -24,6 +29,35 @@ _FETCH_SECONDS: Final = 30.0
 
 #: Makes a system and brings it up; given how its agents get files.
 Maker = Callable[["Download"], "System"]
+
+
+def maker(
+    entry: Mapping[str, Any],
+    hosts: Sequence[EmulatedHost],
+    clock: LabClock,
+    folder: Path,
+    password: str,
+) -> Maker:
+    """Return what makes the system that ``entry`` of a lab's specification describes."""
+
+    def make(fetch: Download) -> System:
+        from harness.emulator.starlingx.defects import Defects
+        from harness.emulator.starlingx.system import System
+
+        system = System(
+            entry["name"],
+            hosts,
+            clock,
+            folder,
+            fetch=fetch,
+            password=password,
+            defects=Defects(entry["release"], entry["defects"], entry["corrected_defects"]),
+            regions=tuple(entry["regions"]),
+        )
+        system.activate()
+        return system
+
+    return make
 
 
 class Download:
@@ -74,6 +108,10 @@ class _Place:
                 self._system = self._make(Download({FILES_PORT: self.port("files")}))
             return self._system
 
+    def settled(self) -> bool:
+        """Return whether the system, if it is there at all, has nothing left to do."""
+        return self._system is None or self._system.settle()
+
 
 class Listening:
     """Serves systems on loopback ports, all in one thread."""
@@ -89,6 +127,15 @@ class Listening:
     def system(self, name: str) -> System:
         """Return the system ``name``, brought up. :raises KeyError: there is none."""
         return self._places[name].system()
+
+    def settle(self) -> None:
+        """Wait until no system that was asked for is at anything. :raises DeadlineError: one still is."""
+        for name, place in self._places.items():
+            if not place.settled():
+                raise DeadlineError(
+                    f"The emulated system {name} was still at something after its deadline: an update of "
+                    "one of its cards may be held."
+                )
 
     def serve(self) -> None:
         """Serve all that was added, in a thread of its own."""

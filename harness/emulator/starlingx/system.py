@@ -47,7 +47,7 @@ class System:
         fetch: Fetch,
         password: str,
         defects: Defects | None = None,
-        region: str = "RegionOne",
+        regions: tuple[str, ...] = ("RegionOne",),
         profile: SystemProfile | None = None,
     ) -> None:
         self.name = name
@@ -59,7 +59,7 @@ class System:
         self.images_folder = folder / "device_images"
         self.images_folder.mkdir(parents=True, exist_ok=True)
         self.database = Database(folder / "sysinv.sqlite", self._moment, lambda: str(uuid.uuid4()))
-        self.identity = Identity(self.database, region, password, self.profile.token_seconds)
+        self.identity = Identity(self.database, regions, password, self.profile.token_seconds)
         self.views = Views(self.database, self.defects)
         self.alarms = Alarms(self.database, str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.system")))
         self.applying = Applying(self.database, self.defects, self.alarms)

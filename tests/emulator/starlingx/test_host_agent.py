@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import MakeLab
-from support.starlingx_lab import CARD, Lab
+from support.starlingx_lab import CARD, RECIPES, Lab
 
 from harness.emulator.card import CardState
 from harness.emulator.host import ToolEra
@@ -76,7 +76,7 @@ def test_image_is_written_and_runs_after_the_next_boot(
     assert lab.run(f"ls {RESET_FLAG}") == f"{RESET_FLAG}\n"
     assert lab.device["boot_page"] == "user"
     assert lab.device["bitstream_id"] != before
-    assert int(lab.device["bitstream_id"], 16) == lab.machine.card("card0").bitstream_id
+    assert int(lab.device["bitstream_id"], 16) == RECIPES["unsigned"].bitstream_id
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,12 @@ def test_failed_reset_leaves_the_host_locked(lab: Lab) -> None:
 
 def test_reboot_in_the_middle_of_an_update_leaves_it_in_progress(lab: Lab) -> None:
     lab.apply(lab.upload("unsigned"))
-    card = lab.machine.card("card0")
-    card.on_change(lambda: None)
-    lab.machine.on_service.append(
-        lambda name, action: (name, action) == ("hostw", "stop") and lab.machine.reboot()
-    )
+
+    def reboot_once(name: str, action: str) -> None:
+        if (name, action) == ("hostw", "stop"):
+            lab.machine.reboot()
+
+    lab.machine.on_service.append(reboot_once)
     lab.update()
     lab.pass_time(600)
     assert lab.statuses() == ["in-progress"]
