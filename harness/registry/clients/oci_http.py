@@ -16,7 +16,7 @@ from harness.registry.clients.oci_session import (
     Session,
     Tries,
 )
-from harness.registry.clients.oci_transfer import Pull, Push, Say
+from harness.registry.clients.oci_transfer import PARALLEL, Pull, Push, Say
 from harness.registry.clients.protocol import Destination, Report, Result
 from harness.registry.images import Content
 
@@ -40,13 +40,18 @@ def pull(surroundings: Surroundings) -> OciPull:
 
 
 class OciPush:
-    """Pushes by the OCI distribution protocol; there is nothing to prepare."""
+    """Pushes by the OCI distribution protocol; there is nothing to prepare.
 
-    def __init__(self, name: str, tries: Tries, *, chunk: int = 0) -> None:
+    :param chunk: bytes of one PATCH; 0 sends each blob by one PUT.
+    :param parallel: blobs that are under way at once.
+    """
+
+    def __init__(self, name: str, tries: Tries, *, chunk: int = 0, parallel: int = PARALLEL) -> None:
         self.name = name
         self.version = f"httpx {version('httpx')}"
         self._tries = tries
         self._chunk = chunk
+        self._parallel = parallel
 
     def prepare(self, content: Content, destination: Destination) -> None:
         """Check that the content can be pushed there. :raises ConfigurationError: it cannot."""
@@ -57,7 +62,10 @@ class OciPush:
         check(content, destination)
 
         def act(session: Session, say: Say) -> str:
-            return Push(session, content, destination.reference, say, chunk=self._chunk).run()
+            made = Push(
+                session, content, destination.reference, say, chunk=self._chunk, parallel=self._parallel
+            )
+            return made.run()
 
         return reported(destination, "pull,push", self._tries, deadline, act)
 

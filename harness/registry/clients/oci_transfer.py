@@ -28,6 +28,7 @@ class Push:
     """One push of ``content``.
 
     :param chunk: bytes of one PATCH; 0 sends each blob by one PUT.
+    :param parallel: blobs that are under way at once.
     :param anyway: digests of blobs that are sent even where the registry says that it has them.
     """
 
@@ -39,6 +40,7 @@ class Push:
         say: Say,
         *,
         chunk: int = 0,
+        parallel: int = PARALLEL,
         anyway: frozenset[str] = frozenset(),
     ) -> None:
         self._session = session
@@ -47,11 +49,13 @@ class Push:
         self._path = f"/v2/{reference.repository}"
         self._say = say
         self._chunk = chunk
+        self._parallel = parallel
         self._anyway = anyway
 
     def run(self) -> str:
         """Send everything and return the digest that the registry states. :raises PushError: it failed."""
-        in_parallel(self._session, [partial(self._blob, blob) for blob in self._content.blobs()])
+        acts = [partial(self._blob, blob) for blob in self._content.blobs()]
+        in_parallel(self._session, acts, self._parallel)
         stated = ""
         for manifest in self._content.manifests():
             last = manifest.digest == self._content.digest
@@ -289,9 +293,9 @@ class BlobCheck:
             )
 
 
-def in_parallel(session: Session, acts: Sequence[Callable[[], None]]) -> None:
+def in_parallel(session: Session, acts: Sequence[Callable[[], None]], parallel: int = PARALLEL) -> None:
     """Do all of it, a few at once; when one fails, the others are broken off. Raises what the first did."""
-    with ThreadPoolExecutor(PARALLEL, "blob") as pool:
+    with ThreadPoolExecutor(parallel, "blob") as pool:
         doing = [pool.submit(act) for act in acts]
         try:
             for each in as_completed(doing):

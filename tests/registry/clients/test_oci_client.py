@@ -120,12 +120,10 @@ def test_one_token_does_for_a_push(lab: RegistryLab, surroundings: Surroundings)
 # -- keys and certificates change, the registry restarts ----------------------------------------------------
 
 
-def test_rotated_keys_fail_the_token_that_was_got_before(
-    lab: RegistryLab, surroundings: Surroundings
-) -> None:
+def test_rotated_keys_fail_the_token_that_was_got_before(lab: RegistryLab) -> None:
     """Between two PATCHes: the upload itself is intact, and the token is not taken any more."""
     image = at_byte(ONE_LAYER, 300_000, lab.rotate)
-    client = OciPush("once in chunks", Tries(), chunk=100_000)
+    client = OciPush("once in chunks", Tries(), chunk=100_000, parallel=1)
     report = pushed(client, image, destination(lab))
     assert report.result == "failed"
     assert "PATCH" in report.error
@@ -134,9 +132,9 @@ def test_rotated_keys_fail_the_token_that_was_got_before(
     assert state(lab, ONE_LAYER, destination(lab)) is TruthState.ABSENT
 
 
-def test_rotated_keys_do_not_fail_a_client_that_renews(lab: RegistryLab, surroundings: Surroundings) -> None:
+def test_rotated_keys_do_not_fail_a_client_that_renews(lab: RegistryLab) -> None:
     image = at_byte(ONE_LAYER, 300_000, lab.rotate)
-    report = pushed(renewing(surroundings, chunk=100_000), image, destination(lab))
+    report = pushed(OciPush("oci", PATIENT, chunk=100_000, parallel=1), image, destination(lab))
     assert (report.result, report.digest) == ("done", ONE_LAYER.digest)
     assert any("401 UNAUTHORIZED" in line for line in report.log)
     assert state(lab, ONE_LAYER, destination(lab)) is TruthState.COMPLETE
@@ -159,21 +157,20 @@ def test_restart_in_the_middle_of_a_request(lab: RegistryLab, how: How) -> None:
 def test_restart_between_two_requests(lab: RegistryLab, how: How) -> None:
     """Nothing is under way: the upload goes on, and its token is still good."""
     image = at_byte(ONE_LAYER, 300_000, lambda: lab.registry.restart(how))
-    report = pushed(OciPush("oci", Tries(), chunk=100_000), image, destination(lab))
+    report = pushed(OciPush("oci", Tries(), chunk=100_000, parallel=1), image, destination(lab))
     assert (report.result, report.digest) == ("done", ONE_LAYER.digest)
     assert state(lab, ONE_LAYER, destination(lab)) is TruthState.COMPLETE
 
 
-def test_upload_that_cannot_be_resumed_is_begun_anew(lab: RegistryLab, surroundings: Surroundings) -> None:
+def test_upload_that_cannot_be_resumed_is_begun_anew(lab: RegistryLab) -> None:
     """Its file goes while the registry is down, as an open upload does when it is purged."""
 
     def purge() -> None:
         uploads = Path(lab.registry.storage, "docker/registry/v2/repositories/a/b/_uploads")
         lab.registry.restart("KILL", between=lambda: shutil.rmtree(uploads))
 
-    report = pushed(
-        renewing(surroundings, chunk=100_000), at_byte(ONE_LAYER, 300_000, purge), destination(lab)
-    )
+    client = OciPush("oci", PATIENT, chunk=100_000, parallel=1)
+    report = pushed(client, at_byte(ONE_LAYER, 300_000, purge), destination(lab))
     assert (report.result, report.digest) == ("done", ONE_LAYER.digest)
     assert any("BLOB_UPLOAD" in line for line in report.log)
     assert state(lab, ONE_LAYER, destination(lab)) is TruthState.COMPLETE
