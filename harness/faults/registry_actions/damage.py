@@ -151,7 +151,8 @@ class Damages(Base):
         try:
             if not victim.path.stat().st_size:
                 raise InfrastructureError(f"There is nothing in {victim.what} that could be damaged.")
-            self._saved = Path(tempfile.mkdtemp(prefix="hil-damage-")) / "saved"
+            # With the lab, which goes where it is never undone.
+            self._saved = Path(tempfile.mkdtemp(prefix="damage-", dir=bench.lab.folder)) / "saved"
             shutil.copyfile(victim.path, self._saved)
             self._path = victim.path
             self._done(victim.path)
