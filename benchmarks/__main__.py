@@ -26,6 +26,7 @@ AREAS = {
     "judging": ("benchmarks.judging", 9),
     "start-up": ("benchmarks.start_up", 7),
     "registry": ("benchmarks.registry", 5),
+    "registry-proxy": ("benchmarks.registry_proxy", 5),
     "registry-clients": ("benchmarks.registry_clients", 5),
     "regression": ("benchmarks.regression", 1),
 }
