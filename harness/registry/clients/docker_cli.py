@@ -77,15 +77,18 @@ class _DockerCli:
             code, text = run_program(
                 [self._program, *words[1:]], environ=environ, folder=folder, deadline=deadline
             )
-        lines = text.splitlines()
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+        results: dict[int | None, tuple[Result, str]] = {
+            None: ("interrupted", f"not done after {deadline:g} s; last: {last}"),
+            0: ("done", ""),
+        }
+        result, error = results.get(code, ("failed", last))
         digests = said.findall(text)
-        results: dict[int | None, Result] = {None: "interrupted", 0: "done"}
-        result = results.get(code, "failed")
         return Report(
             result,
             text,
             digest=digests[-1] if digests and result == "done" else "",
-            error=next((line for line in reversed(lines) if line.strip()), "") if result == "failed" else "",
+            error=error,
             command=" ".join(words),
             exit_code=code,
             seconds=time.monotonic() - began,

@@ -127,7 +127,7 @@ def report_of(engine: Engine, act: Callable[[Session], str], *, deadline: float,
         result, reason = "failed", str(refusal)
     except sdk_failures() as error:
         late = time.monotonic() - began >= deadline
-        result, reason = ("interrupted", "") if late else ("failed", str(error))
+        result, reason = ("interrupted", f"not done after {deadline:g} s") if late else ("failed", str(error))
         heard.append(f"{type(error).__module__}.{type(error).__qualname__}: {error}\n")
     took = time.monotonic() - began
     return Report(result, "".join(heard), digest=digest, error=reason, basis=basis, seconds=took)

@@ -192,6 +192,21 @@ class TestTime:
         assert 0.5 <= report.seconds < 5.0
         assert bench.truth(image, bench.destination()) is TruthState.ABSENT
 
+    @pytest.mark.parametrize("name", [NAIVE, STREAM])
+    def test_a_deadline_interrupts_an_engine_that_goes_on_talking(
+        self, name: str, bench: EngineBench, image: Image
+    ) -> None:
+        """It counts down to its next try, a line a second, for 50 seconds."""
+        with opened(name, bench) as client:
+            client.prepare(image, bench.destination())
+            bench.lab.tokens.stop()
+            mark = bench.engine.log_mark()
+            report = client.push(image, bench.destination(), deadline=2.5)
+            engine_gave_up(bench, mark)
+        assert report.result == "interrupted"
+        assert 2.5 <= report.seconds < 10.0
+        assert bench.truth(image, bench.destination()) is TruthState.ABSENT
+
     def test_a_stream_that_nobody_reads_ends_the_push(self, bench: EngineBench, image: Image) -> None:
         """Why the stream is read to its end: nothing is raised, and nothing is pushed."""
         destination = bench.destination()
