@@ -22,6 +22,8 @@ from harness.scenarios.sweep_results import LaneResult, SweepResult, Trial
 if TYPE_CHECKING:
     from harness.registry.engine import Engine
 
+#: Seconds after which Ctrl-C is noticed at the latest.
+_NOTICE = 0.2
 #: Opens an engine; None where none is wanted. :raises BlockedError: none can be had.
 EngineOpener = Callable[[], "Engine | None"]
 
@@ -55,7 +57,9 @@ class Sweep:
             with ThreadPoolExecutor(self.workers, thread_name_prefix="sweep") as pool:
                 lanes = [pool.submit(self._client, name, engine, no_engine) for name in self.clients]
                 try:
-                    wait(lanes)
+                    # A signal that the system gives to another thread is noticed when this one wakes.
+                    while wait(lanes, timeout=_NOTICE).not_done:
+                        pass
                 except KeyboardInterrupt:
                     interrupted = True
                     with uninterrupted("undo the faults of the sweep"):
