@@ -30,6 +30,10 @@ _LONGEST_WAIT = 3600.0
 _LONGEST_PASS = 30 * 86400.0
 
 
+def _no_systems(system: str, name: str, value: Any) -> None:
+    raise ConfigurationError(f"The lab emulates no system {system!r}.", hint="Give it controllers.")
+
+
 class Control:
     """Carries out the requests of a lab's bench on ``hosts``. ``stop`` ends the lab."""
 
@@ -37,6 +41,8 @@ class Control:
         self._hosts = hosts
         self._clock = clock
         self._failure: InfrastructureError | None = None
+        #: Makes something go wrong in an emulated system: its name, what, a value.
+        self.on_trouble: Callable[[str, str, Any], None] = _no_systems
         #: Called where all that has begun must have ended. :raises DeadlineError: it has not.
         self.on_settle: list[Callable[[], None]] = []
         self._operations: dict[str, Callable[..., Any]] = {
@@ -50,6 +56,7 @@ class Control:
             "moves-to": self._moves_to,
             "lab-time": clock.now,
             "pass-time": self._pass_time,
+            "trouble": lambda system, name, value: self.on_trouble(system, name, value),
             "oracle": self._oracle,
             "unrecorded": self._unrecorded,
             "stop": stop,

@@ -164,6 +164,7 @@ class LabProcess:
             url = listening.add(entry["name"], maker(entry, hosts, self._clock, folder, password))
             doors[entry["name"]] = {"url": url, "user": "admin", "password": password}
         self._control.on_settle.append(listening.settle)
+        self._control.on_trouble = listening.trouble
         listening.serve()
         return doors
 

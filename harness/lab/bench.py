@@ -87,6 +87,15 @@ class Bench:
         """
         self._ask("pass-time", seconds=seconds, patience=_ANSWER_SECONDS)
 
+    def trouble(self, system: str, name: str, value: int | float | str | bool | None = None) -> None:
+        """Make something go wrong in an emulated StarlingX system, or right again.
+
+        ``refuse-requests`` (how many are answered with 503), ``downloads`` (``whole``, ``missing``,
+        ``short``), ``completions`` (lab seconds by which they come late; None: they are lost), ``conductor``
+        (whether it runs), ``expire-tokens``, ``restart`` (all services).
+        """
+        self._ask("trouble", system=system, name=name, value=value)
+
     def oracle(self, card: str) -> dict[str, Any]:
         """Return what is inside the card. No scenario may judge by it: no real card shows it."""
         found = self._ask("oracle", card=card)

@@ -19,6 +19,7 @@ from harness.emulator.starlingx.conductor import Conductor, Order
 from harness.emulator.starlingx.defects import Defects
 from harness.emulator.starlingx.mailbox import Mailbox, start_actor
 from harness.emulator.starlingx.profile import SystemProfile
+from harness.emulator.starlingx.troubles import Troubles
 from harness.emulator.vfs import Link
 
 RESET_FLAG: Final = "/var/run/.sysinv_n3000_reset"
@@ -49,6 +50,7 @@ class Surroundings:
     profile: SystemProfile
     conductor: Conductor
     to_conductor: Mailbox
+    troubles: Troubles
     fetch: Fetch
     service: str
 
@@ -318,6 +320,15 @@ class Agent:
 
     def _status(self, process: Process | None, order: Order, status: str, text: str = "") -> None:
         conductor = self._around.conductor
-        self._cast(
-            process, lambda: conductor.report_status(self._uuid, order.transaction, status, progress=text)
-        )
+        delay = 0.0 if status == IN_PROGRESS else self._around.troubles.delay
+
+        def tell() -> None:
+            self._cast(
+                process,
+                lambda: conductor.report_status(self._uuid, order.transaction, status, progress=text),
+            )
+
+        if delay is not None and delay > 0:
+            self._clock.at(self._clock.now() + delay, tell)
+        elif delay is not None:
+            tell()

@@ -69,7 +69,7 @@ class Database:
         )
         self._link.row_factory = sqlite3.Row
         # A killed process loses nothing of it; that the machine itself dies is nothing that a lab survives.
-        self._link.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA foreign_keys=ON;")
+        self._link.executescript("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;")
         for table, columns in _TABLES.items():
             self._link.execute(f"CREATE TABLE IF NOT EXISTS {table} ({_COMMON}, {columns})")
 

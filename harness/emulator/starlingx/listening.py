@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.errors import DeadlineError
+from harness.errors import ConfigurationError, DeadlineError
 
 if TYPE_CHECKING:
     from harness.emulator.clock import LabClock
@@ -108,6 +108,13 @@ class _Place:
                 self._system = self._make(Download({FILES_PORT: self.port("files")}))
             return self._system
 
+    def restart(self) -> None:
+        """End the system's services and begin them anew with what is on disk."""
+        with self._lock:
+            if self._system is not None:
+                self._system.close()
+                self._system = self._make(Download({FILES_PORT: self.port("files")}))
+
     def settled(self) -> bool:
         """Return whether the system, if it is there at all, has nothing left to do."""
         return self._system is None or self._system.settle()
@@ -128,6 +135,33 @@ class Listening:
         """Return the system ``name``, brought up. :raises KeyError: there is none."""
         return self._places[name].system()
 
+    def trouble(self, system: str, name: str, value: Any = None) -> None:
+        """Make something go wrong in a system, or right again.
+
+        ``refuse-requests`` (how many), ``downloads`` (whole, missing, short), ``completions`` (seconds by
+        which they come late, None: lost), ``conductor`` (true: it runs), ``expire-tokens``, ``restart``.
+
+        :raises ConfigurationError: there is no such system or trouble.
+        """
+        place = self._places.get(system)
+        if place is None:
+            known = ", ".join(self._places) or "none"
+            raise ConfigurationError(f"The lab emulates no system {system!r}.", hint=f"Known: {known}.")
+        found = place.system()
+        acts: dict[str, Callable[[], None]] = {
+            "refuse-requests": lambda: found.troubles.refuse_requests(int(value)),
+            "downloads": lambda: found.troubles.set_downloads(str(value)),
+            "completions": lambda: found.troubles.delay_completions(None if value is None else float(value)),
+            "conductor": lambda: (found.casts.start if value else found.casts.stop)(),
+            "expire-tokens": found.identity.revoke_all,
+            "restart": place.restart,
+        }
+        if name not in acts:
+            raise ConfigurationError(
+                f"An emulated system has no trouble {name!r}.", hint=f"Known: {', '.join(acts)}."
+            )
+        acts[name]()
+
     def settle(self) -> None:
         """Wait until no system that was asked for is at anything. :raises DeadlineError: one still is."""
         for name, place in self._places.items():
@@ -136,6 +170,12 @@ class Listening:
                     f"The emulated system {name} was still at something after its deadline: an update of "
                     "one of its cards may be held."
                 )
+
+    def close(self) -> None:
+        """Close the ports, of systems that nobody serves yet."""
+        for place in self._places.values():
+            for found in place.sockets.values():
+                found.close()
 
     def serve(self) -> None:
         """Serve all that was added, in a thread of its own."""

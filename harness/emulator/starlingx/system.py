@@ -22,6 +22,7 @@ from harness.emulator.starlingx.identity import Identity
 from harness.emulator.starlingx.labels import DeviceLabels
 from harness.emulator.starlingx.mailbox import Mailbox, start_actor
 from harness.emulator.starlingx.profile import SystemProfile
+from harness.emulator.starlingx.troubles import Troubles
 from harness.emulator.starlingx.uploads import Uploads
 from harness.emulator.starlingx.views import Views
 
@@ -59,6 +60,7 @@ class System:
         self.images_folder = folder / "device_images"
         self.images_folder.mkdir(parents=True, exist_ok=True)
         self.database = Database(folder / "sysinv.sqlite", self._moment, lambda: str(uuid.uuid4()))
+        self.troubles = Troubles()
         self.identity = Identity(self.database, regions, password, self.profile.token_seconds)
         self.views = Views(self.database, self.defects)
         self.alarms = Alarms(self.database, str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{name}.system")))
@@ -104,6 +106,7 @@ class System:
             self.profile,
             self.conductor,
             self.casts,
+            self.troubles,
             self._fetch,
             _AGENTS.get(self.defects.release, "sysinv-agent"),
         )

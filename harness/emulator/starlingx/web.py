@@ -19,6 +19,7 @@ from harness.emulator.starlingx.answers import SERVER_ERROR_PAGE, Refused, Unhan
 from harness.emulator.starlingx.identity import UNAUTHORIZED
 from harness.emulator.starlingx.sysinv import Request, Sysinv
 from harness.emulator.starlingx.system import System
+from harness.emulator.starlingx.troubles import UNAVAILABLE_PAGE
 
 #: The services of a system, with the port that each has on a real one.
 SERVICES: Final = {"identity": 5000, "platform": 6385, "files": 8080, "faultmanagement": 18002}
@@ -125,6 +126,8 @@ class Site:
     def _answer(
         self, system: System, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
     ) -> Response:
+        if system.troubles.refuses():
+            return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
         caller = system.identity.caller(http.headers.get("X-Auth-Token"), system.clock.now())
         if caller is None:
             return self._unauthorized()
@@ -156,9 +159,12 @@ class Site:
         """Give out an image, as the web server of a controller does; it asks nobody who he is."""
         system = await run_in_threadpool(self.fetch)
         path = system.images_folder / http.path_params["file"]
-        if path.name.startswith(".") or not path.is_file():
+        how = system.troubles.downloads
+        if path.name.startswith(".") or not path.is_file() or how == "missing":
             return PlainTextResponse("Not Found", 404)
-        return Response(path.read_bytes(), media_type="application/octet-stream")
+        content = path.read_bytes()
+        given = content[: len(content) // 2] if how == "short" else content
+        return Response(given, media_type="application/octet-stream")
 
 
 async def _read(http: HttpRequest) -> tuple[bytes, dict[str, Any]]:

@@ -1,0 +1,54 @@
+"""What can be made to go wrong in an emulated system from outside it, for faults of scenarios."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Final
+
+from harness.errors import ConfigurationError
+
+DOWNLOADS: Final = ("whole", "missing", "short")
+#: What a balancer in front of an API that is down answers.
+UNAVAILABLE_PAGE: Final = (
+    "<html><body><h1>503 Service Unavailable</h1>\n"
+    "No server is available to handle this request.\n</body></html>\n"
+)
+
+
+@dataclass(slots=True)
+class Troubles:
+    """The troubles of one system now.
+
+    ``downloads``: what the file server gives of an image: all of it, a 404, or its first half.
+    ``delay``: lab seconds by which an agent's word that an image is done comes late; None: it is lost.
+    """
+
+    downloads: str = "whole"
+    delay: float | None = 0.0
+    _refused: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refuse_requests(self, count: int) -> None:
+        """Have the next ``count`` requests to sysinv answered with 503."""
+        with self._lock:
+            self._refused = count
+
+    def refuses(self) -> bool:
+        """Return whether the request that has come is to be answered with 503."""
+        with self._lock:
+            refused = self._refused > 0
+            self._refused -= refused
+            return refused
+
+    def delay_completions(self, seconds: float | None) -> None:
+        """Have agents' words that an image is done come late by ``seconds``; None: not at all."""
+        self.delay = seconds
+
+    def set_downloads(self, how: str) -> None:
+        """Say how images are given out from now on. :raises ConfigurationError: there is no such way."""
+        if how not in DOWNLOADS:
+            raise ConfigurationError(
+                f"Images cannot be given out {how!r}.", hint=f"Known: {', '.join(DOWNLOADS)}."
+            )
+        self.downloads = how
