@@ -1,0 +1,68 @@
+"""`hil defects`: the known defects of StarlingX's device images, which emulated systems can have."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show the known defects that an emulated system can have.",
+)
+
+
+class Form(str, Enum):
+    """How a command prints its result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
+ReleaseOption = Annotated[
+    str | None, typer.Option("--release", metavar="NAME", help="Only what holds in this release.")
+]
+
+
+@app.callback()
+def _defects() -> None:
+    """Show the known defects that an emulated system can have."""
+
+
+@app.command("list", short_help="List them.", epilog="Example:  hil defects list --release stx-8")
+def list_defects(release: ReleaseOption = None, output: FormOption = Form.TABLE) -> None:
+    """List the known defects: name, what detects each, and what it makes a system claim."""
+    from harness.lab.known_defects import known_defects
+
+    found = known_defects(release)
+    if output is Form.JSON:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        typer.echo(f"The release {release} has none.")
+        return
+    width = max(len(defect["name"]) for defect in found)
+    for defect in found:
+        typer.echo(f"{defect['name']:{width}}  {defect['predicts']:14}  {defect['claims']}")
+
+
+@app.command(short_help="Show one.", epilog="Example:  hil defects show old-flag-kept")
+def show(
+    name: Annotated[str, typer.Argument(help="As `hil defects list` has it.")],
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Show all that is known of a defect, with its reference and the releases that have it."""
+    from harness.lab.known_defects import known_defect
+
+    defect = known_defect(name)
+    if output is Form.JSON:
+        typer.echo(json.dumps(defect, indent=2))
+        return
+    defect["releases"] = ", ".join(defect["releases"]) or "none that has a name here"
+    for key, value in defect.items():
+        typer.echo(f"{key + ':':11}{value}")
