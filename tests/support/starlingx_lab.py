@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,6 @@ class Lab:
             machine.power_off()
         self.system.close()
         self.clock.close()
+
+
+MakeLab = Callable[..., Lab]

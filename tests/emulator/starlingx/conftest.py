@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.starlingx_lab import Lab
+from support.starlingx_lab import Lab, MakeLab
 
 from harness.emulator.starlingx.defects import Defects
-
-MakeLab = Callable[..., Lab]
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import CARD, RECIPES, Lab
+from support.starlingx_lab import CARD, RECIPES, Lab, MakeLab
 
 from harness.emulator.card import CardState
 from harness.emulator.host import ToolEra

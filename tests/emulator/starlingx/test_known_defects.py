@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import CARD, Lab
+from support.starlingx_lab import CARD, Lab, MakeLab
 
 from harness.emulator.starlingx.defects import DEFECTS, RELEASES, Defects
 from harness.errors import ConfigurationError

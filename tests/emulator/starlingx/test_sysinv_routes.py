@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import CARD, Lab
+from support.starlingx_lab import CARD, Lab, MakeLab
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 LIST_KEYS = [

@@ -6,8 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import START, Lab
+from support.starlingx_lab import START, Lab, MakeLab
 
 FUNCTIONAL = {"bitstream_type": "functional", "pci_vendor": "8086", "pci_device": "0b30", "bitstream_id": "2"}
 ROOT_KEY = {"bitstream_type": "root-key", "pci_vendor": "8086", "pci_device": "0b30", "key_signature": "a1"}

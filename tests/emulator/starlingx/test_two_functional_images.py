@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import Lab
+from support.starlingx_lab import Lab, MakeLab
 
 FIELD_LABELS = ("subcloud=abc", "subcloud3=3", "subcloud4=4")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from conftest import MakeLab
-from support.starlingx_lab import CARD, Lab
+from support.starlingx_lab import CARD, Lab, MakeLab
 
 IN_PROGRESS_TEXT = "The host controller-0 is already in the process of updating the device images."
 
