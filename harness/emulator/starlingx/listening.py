@@ -17,6 +17,7 @@ from harness.errors import ConfigurationError, DeadlineError
 if TYPE_CHECKING:
     from harness.emulator.clock import LabClock
     from harness.emulator.host import EmulatedHost
+    from harness.emulator.programs.base import Invocation
     from harness.emulator.starlingx.system import System
 
 LOOPBACK: Final = "127.0.0.1"
@@ -58,6 +59,35 @@ def maker(
         return system
 
     return make
+
+
+def install_command(hosts: Sequence[EmulatedHost], release: str, url: str, password: str) -> None:
+    """Give the hosts of a system the command `system`, and the file that holds its login."""
+    from harness.emulator.programs.base import Executable
+
+    def system(run: Invocation) -> int:
+        from harness.emulator.starlingx.cli import run_system  # most labs never call it
+
+        return run_system(run, release)
+
+    login = {
+        "OS_ENDPOINT_TYPE": "internalURL",
+        "OS_USERNAME": "admin",
+        "OS_PASSWORD": password,
+        "OS_AUTH_TYPE": "password",
+        "OS_AUTH_URL": url,
+        "OS_PROJECT_NAME": "admin",
+        "OS_USER_DOMAIN_NAME": "Default",
+        "OS_PROJECT_DOMAIN_NAME": "Default",
+        "OS_IDENTITY_API_VERSION": "3",
+        "OS_REGION_NAME": "RegionOne",
+        "OS_INTERFACE": "internal",
+    }
+    openrc = "".join(f"export {name}={value}\n" for name, value in login.items())
+    for host in hosts:
+        host.programs["system"] = system
+        host.vfs.place("/usr/bin/system", Executable("system", system))
+        host.vfs.write("/etc/platform/openrc", openrc.encode(), 0o600)
 
 
 class Download:
@@ -125,6 +155,9 @@ class Listening:
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._wake, self._waked = socket.socketpair()
 
     def add(self, name: str, make: Maker) -> str:
         """Bind the ports of the system ``name``; return the URL of its Keystone, as OS_AUTH_URL has it."""
@@ -171,23 +204,33 @@ class Listening:
                     "one of its cards may be held."
                 )
 
-    def close(self) -> None:
-        """Close the ports, of systems that nobody serves yet."""
-        for place in self._places.values():
-            for found in place.sockets.values():
-                found.close()
-
     def serve(self) -> None:
         """Serve all that was added, in a thread of its own."""
-        if self._places:
-            threading.Thread(target=self._run, name="starlingx", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="starlingx", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Serve nobody any more, and close the ports; the systems go on as they are."""
+        self._closing.set()
+        self._wake.close()  # which the thread sees where it still waits for the first connection
+        if self._thread is not None:
+            self._thread.join()
+        self._waked.close()
+        for found in self._sockets():
+            found.close()
+
+    def _sockets(self) -> list[socket.socket]:
+        return [found for place in self._places.values() for found in place.sockets.values()]
 
     def _run(self) -> None:
         with selectors.DefaultSelector() as selector:
-            for place in self._places.values():
-                for found in place.sockets.values():
-                    selector.register(found, selectors.EVENT_READ)
+            for found in (self._waked, *self._sockets()):
+                selector.register(found, selectors.EVENT_READ)
             selector.select()  # the first connection; it waits in its socket's queue
+        if not self._closing.is_set():
+            self._serve()
+
+    def _serve(self) -> None:
         import uvicorn
 
         from harness.emulator.starlingx.web import Site
@@ -203,8 +246,14 @@ class Listening:
         config = uvicorn.Config(
             by_port, lifespan="off", ws="none", log_level="critical", access_log=False, server_header=False
         )
-        sockets = [found for place in self._places.values() for found in place.sockets.values()]
-        uvicorn.Server(config).run(sockets=sockets)
+        server = uvicorn.Server(config)
+
+        def end() -> None:
+            self._closing.wait()
+            server.should_exit = True
+
+        threading.Thread(target=end, name="starlingx-end", daemon=True).start()
+        server.run(sockets=self._sockets())
 
 
 def _bound() -> socket.socket:
