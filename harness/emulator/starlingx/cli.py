@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness.emulator.programs.base import Invocation
 from harness.emulator.starlingx.cli_client import Client, CommandError, NotFound
-from harness.emulator.starlingx.cli_tables import properties, table, text_of
+from harness.emulator.starlingx.cli_tables import listing, properties, text_of
 from harness.emulator.starlingx.views import FPGA_CLASSES
 
 _TYPES: Final = ("root-key", "functional", "key-revocation")
@@ -37,6 +37,14 @@ _FPGA: Final = (
     "root_key", "revoked_key_ids", "boot_page", "bitstream_id", "bmc_build_version", "bmc_fw_version",
     "retimer_a_version", "retimer_b_version", "driver", "sriov_vf_driver",
 )  # fmt: skip
+_STATE_LABELS: Final = (
+    "hostname", "PCI device address", "Device image uuid", "status", "Update start time", "updated_at",
+)  # fmt: skip
+_STATE_FIELDS: Final = (
+    "hostname", "pciaddr", "image_uuid", "status", "update_start_time", "updated_at",
+)  # fmt: skip
+#: Of a terminal that does not say how wide it is.
+_COLUMNS: Final = 80
 _HOST_LIST: Final = ("id", "hostname", "personality", "administrative", "operational", "availability")
 _GLOBAL: Final = {
     "--os-username": "OS_USERNAME",
@@ -62,8 +70,10 @@ class _Command:
 class _System:
     """One run of the command. ``python2``: of the release that had it, which knew no BMC images either."""
 
-    def __init__(self, run: Invocation, client: Client, *, python2: bool) -> None:
+    def __init__(self, run: Invocation, client: Client, *, python2: bool, terminal: int | None) -> None:
+        """``terminal``: how many characters lists are wrapped for; None: they are not."""
         self._run = run
+        self._terminal = terminal
         self._client = client
         self._python2 = python2
         self._bmc = () if python2 else _BMC
@@ -74,13 +84,16 @@ class _System:
     def _text(self, value: Any) -> str:
         return text_of(value, python2=self._python2)
 
+    def _list(self, labels: Sequence[str], rows: Sequence[Sequence[str]], fields: Sequence[str] = ()) -> str:
+        return listing(labels, fields or labels, rows, self._terminal)
+
     # -- images ---------------------------------------------------------------------------------
 
     def image_list(self, words: list[str], options: Options) -> str:
         names = (*_IMAGE, *self._bmc, *_APPLIED)
         found = self._client.ask("GET", "/device_images")["device_images"]
         found.sort(key=lambda image: image["bitstream_type"])
-        return table(names, self._rows(names, found))
+        return self._list(names, self._rows(names, found))
 
     def _image(self, image: Mapping[str, Any] | None) -> str:
         names = (*_IMAGE, *_APPLIED, *self._bmc)
@@ -143,13 +156,13 @@ class _System:
             host = self._client.ask("GET", f"/ihosts/{state['host_uuid']}")
             tail = [state[name] for name in ("image_uuid", "status", "update_start_time", "updated_at")]
             rows.append([self._text(cell) for cell in (host["hostname"], device["pciaddr"], *tail)])
-        labels = "hostname", "PCI device address", "Device image uuid", "status", "Update start time"
-        return table((*labels, "updated_at"), sorted(rows, key=lambda row: row[1]))
+        rows.sort(key=lambda row: row[1])
+        return self._list(_STATE_LABELS, rows, _STATE_FIELDS)
 
     # -- labels ---------------------------------------------------------------------------------
 
     def _label_table(self, rows: list[list[str]]) -> str:
-        return table(("hostname", "PCI device name", "label key", "label value"), rows)
+        return self._list(("hostname", "PCI device name", "label key", "label value"), rows)
 
     def label_list(self, words: list[str], options: Options) -> str:
         rows = []
@@ -219,7 +232,7 @@ class _System:
         host = self._host(words[0])
         found = self._client.ask("GET", f"/ihosts/{host['uuid']}/pci_devices")["pci_devices"]
         shown = [device for device in found if device["enabled"] or options.keys() & {"-a", "--all"}]
-        return table(tuple(_DEVICE), self._rows(tuple(_DEVICE.values()), shown))
+        return self._list(tuple(_DEVICE), self._rows(tuple(_DEVICE.values()), shown))
 
     def device_show(self, words: list[str], options: Options) -> str:
         _, device = self._place(words, "PCI devices not found: host {id} device {device}")
@@ -228,7 +241,7 @@ class _System:
         return properties((label, self._text(device.get(name, ""))) for label, name in names.items())
 
     def host_list(self, words: list[str], options: Options) -> str:
-        return table(_HOST_LIST, self._rows(_HOST_LIST, self._client.ask("GET", "/ihosts")["ihosts"]))
+        return self._list(_HOST_LIST, self._rows(_HOST_LIST, self._client.ask("GET", "/ihosts")["ihosts"]))
 
     def _host_table(self, host: Mapping[str, Any]) -> str:
         return properties((name, self._text(host[name])) for name in sorted(host))
@@ -312,8 +325,12 @@ def run_system(run: Invocation, release: str) -> int:
     if len(rest) < command.least:
         return _usage(run, "too few arguments")
     options = {name: value for name, value in pairs if name not in ("--nowrap", "--yes")}
+    columns = env.get("COLUMNS", "")
+    wide = int(columns) if columns.isdecimal() else _COLUMNS
+    terminal = None if any(name == "--nowrap" for name, _ in pairs) else wide
     try:
-        shown = command.act(_System(run, Client(env), python2=python2), rest, options)
+        session = _System(run, Client(env), python2=python2, terminal=terminal)
+        shown = command.act(session, rest, options)
     except CommandError as error:
         run.err(f"{error}\n")
         return 1

@@ -1,7 +1,4 @@
-"""The `system` command of a controller: its tables, exit codes and traps (section 2.7).
-
-Tables are the tool's own layout for these values, as a terminal too narrow for any wrapping shows them.
-"""
+"""The `system` command of a controller: its tables, exit codes and traps (section 2.7)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from support.starlingx_lab import CARD, PASSWORD, Lab, MakeLab
 
 from harness.emulator.process import Buffer, Bytes
 from harness.emulator.programs.base import Streams
-from harness.emulator.starlingx.cli_tables import table, text_of
 from harness.emulator.starlingx.listening import Listening, install_command
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -202,14 +198,3 @@ def test_without_openrc_a_variable_is_missing(shell: Shell) -> None:
 def test_other_roles_are_forbidden(shell: Shell) -> None:
     code, out, err = shell.run(f"--os-username reader device-image-delete {NOBODY}")
     assert (code, out, err) == (1, "", "Error: Forbidden\n")
-
-
-def test_values_as_python_shows_them() -> None:
-    labels = [{"subcloud": "abc"}, {}]
-    assert text_of(labels, python2=False) == "[{'subcloud': 'abc'}, {}]"
-    assert text_of(labels, python2=True) == "[{u'subcloud': u'abc'}, {}]"
-    assert [text_of(value, python2=True) for value in (None, True, "", 5)] == ["None", "True", "", "5"]
-    assert (
-        table(("a", "bc"), [("xyz", "")])
-        == "+-----+----+\n| a   | bc |\n+-----+----+\n| xyz |    |\n+-----+----+\n"
-    )
