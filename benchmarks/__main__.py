@@ -28,6 +28,7 @@ AREAS = {
     "registry": ("benchmarks.registry", 5),
     "registry-proxy": ("benchmarks.registry_proxy", 5),
     "registry-clients": ("benchmarks.registry_clients", 5),
+    "sweep": ("benchmarks.sweep", 1),
     "regression": ("benchmarks.regression", 1),
 }
 
