@@ -125,8 +125,9 @@ class System:
                 agent.leave()
             for hooks, hook in self._hooks:
                 hooks.remove(hook)
-        self.settle()
-        self.database.close()
+        self.casts.settle(_SETTLE_SECONDS)  # what agents still do on their hosts, nobody hears of any more
+        with self.lock:
+            self.database.close()
 
     def _host_row(self, hostname: str, *, powered: bool) -> Row:
         """Return the row of a host; a new one is all-in-one: controller and worker."""
