@@ -7,8 +7,9 @@ import time
 from harness.errors import InfrastructureError
 from harness.registry.managers import Hands
 
-#: `setsid` makes the group that is ended as a whole where the undo is not needed any more.
-_ARM = """setsid sh -c 'sleep "$0"; eval "$1"' "$1" "$2" </dev/null >/dev/null 2>&1 & echo $!"""
+#: `setsid` makes the group that is ended as a whole where the undo is not needed any more; it says
+#: itself who it is, for then there is such a group.
+_ARM = """setsid sh -c 'echo $$; exec >/dev/null; sleep "$0"; eval "$1"' "$1" "$2" </dev/null 2>/dev/null &"""
 
 
 class HostUndo:

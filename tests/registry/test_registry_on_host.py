@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from harness.hosts.access import Access
 from harness.hosts.protocol import Host
 from harness.hosts.ssh import SshHost
 from harness.registry.configuration import RegistrySettings, configuration_text
-from harness.registry.host_service import HostRegistry
+from harness.registry.host_service import CHANGED_AT_MOST, PAUSE_AT_MOST, HostRegistry
 from harness.registry.images import ImageRecipe, make_image, sized_layers
 from harness.registry.managers import Hands, StarlingX, Systemd
 from harness.registry.ports import free_port
@@ -42,9 +41,11 @@ alive() {{ [ -s $S/pid ] && [ "$(sed 's/.*) //' /proc/$(cat $S/pid)/stat 2>/dev/
 gone() {{ while alive; do sleep 0.01; done; rm -f $S/pid; }}
 start() {{
     alive && return
-    rm -f $S/fifo; mkfifo $S/fifo
+    rm -f $S/fifo $S/pid; mkfifo $S/fifo
     setsid sed -u "s/^/{prefix}/" <$S/fifo >>$S/log 2>/dev/null &
-    setsid env ${{1:+"$1"}} {program} serve {config} </dev/null >$S/fifo 2>&1 &
+    # It answers only once the file says who it is.
+    setsid sh -c 'until [ -s "$0" ]; do sleep 0.01; done; exec env "$@"' $S/pid \
+        ${{1:+"$1"}} {program} serve {config} </dev/null >$S/fifo 2>&1 &
     echo $! >$S/pid
 }}
 stop() {{ alive && kill -TERM $(cat $S/pid) && kill -CONT $(cat $S/pid); gone; }}
@@ -168,17 +169,20 @@ def kept(
     finally:
         made.registry.close()
         made.host.close()
-        if (made.state / "pid").exists():
-            pid = int((made.state / "pid").read_text())
-            try:
-                descriptor = os.pidfd_open(pid)
-            except ProcessLookupError:
-                return
-            os.kill(pid, signal.SIGKILL)
-            import select
+        # A restart that was asked for may still be under way there.
+        server.end_programs()
 
-            select.select([descriptor], [], [], 10)
-            os.close(descriptor)
+
+def waiting(kept: Kept) -> int:
+    """Return the process group of the one undo that waits on the host."""
+    ((group, _),) = kept.registry._undo._waiting.values()
+    return group
+
+
+def let_time_pass(group: int, seconds: int) -> None:
+    """End the sleep of an undo on the host, as if its ``seconds`` were over."""
+    sleeping = ["pkill", "-g", str(group), "-x", "-f", f"sleep {seconds}"]
+    wait_until(lambda: subprocess.run(sleeping).returncode == 0, f"sleep {seconds} in group {group}")
 
 
 def test_a_restart_is_waited_for_and_tells_both_processes(kept: Kept) -> None:
@@ -240,24 +244,24 @@ def test_what_was_left_read_only_takes_writes_after_close(kept: Kept) -> None:
     kept.raw.push("a/b", "v1", IMAGE)
 
 
-def test_a_paused_one_goes_on_even_if_nobody_asks(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paused_one_goes_on_even_if_nobody_asks(kept: Kept) -> None:
     instance = kept.registry.instance
     assert instance
 
     def state_of() -> str:
         return Path(f"/proc/{instance.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
+    def paused() -> bool:
+        return state_of() == "T"  # a moment after the signal
+
     kept.registry.pause()
-    assert state_of() == "T"
+    wait_until(paused, "the pause")
     kept.registry.resume()
     kept.registry.wait_ready()
-    monkeypatch.setattr("harness.registry.host_service.PAUSE_AT_MOST", 1)
     kept.registry.pause()
-    assert state_of() == "T"
-    end = time.monotonic() + 10
-    while state_of() == "T":
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(paused, "the second pause")
+    let_time_pass(waiting(kept), PAUSE_AT_MOST)
+    wait_until(lambda: not paused(), "the host to let it go on")
     kept.registry.wait_ready()
     kept.registry.pause()
     assert kept.registry.restart().after.pid != instance.pid, "a paused one can be restarted"
@@ -359,19 +363,19 @@ import json, sys, threading
 from pathlib import Path
 from harness.hosts.access import Access
 from harness.hosts.ssh import SshHost
-from harness.registry import host_service
+from harness.registry.host_service import HostRegistry
 from harness.registry.managers import Hands, StarlingX, Systemd
 from harness.registry.wire import Endpoint
 kind, fault, url, state, port, user, known_hosts, key_file = json.loads(sys.argv[1])
-host_service.PAUSE_AT_MOST = host_service.CHANGED_AT_MOST = 2
 hands = Hands(SshHost("bench", Access("127.0.0.1", port, user, Path(known_hosts), key_file=Path(key_file))))
 manager = (
     Systemd(hands, config=state + "/config.yml", runtime=state + "/units") if kind == "systemd"
     else StarlingX(hands, folder=state, pid_file=state + "/pid", log=state + "/log")
 )
-registry = host_service.HostRegistry(hands, manager, Endpoint(url), state + "/store")
+registry = HostRegistry(hands, manager, Endpoint(url), state + "/store")
 registry.read_only(True) if fault == "read_only" else getattr(registry, fault)()
-print("disturbed", flush=True)
+((group, _),) = registry._undo._waiting.values()
+print(group, flush=True)
 threading.Event().wait()
 """
 
@@ -389,8 +393,9 @@ def test_the_host_undoes_it_where_the_harness_is_killed(kept: Kept, server: Open
     described = json.dumps([kept.kind, fault, url, str(kept.state), server.port, server.user, *paths])
     with subprocess.Popen([sys.executable, "-c", HARNESS, described], stdout=subprocess.PIPE) as harness:
         assert harness.stdout
-        assert harness.stdout.readline() == b"disturbed\n"
+        group = int(harness.stdout.readline())
         harness.kill()
+    let_time_pass(group, PAUSE_AT_MOST if fault == "pause" else CHANGED_AT_MOST)
 
     def writes() -> bool:
         try:
@@ -411,7 +416,7 @@ def test_what_was_undone_in_time_is_not_undone_again(kept: Kept, fault: str) -> 
         assert undo._waiting == {}, "what was not done is not undone"
         return
     kept.registry.read_only(True) if fault == "read_only" else getattr(kept.registry, fault)()
-    ((group, _),) = undo._waiting.values()
+    group = waiting(kept)
     assert alive(group)
     {
         "stop": kept.registry.start,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import paramiko
 import pytest
+from support.processes import kill_all_with
 
 from harness.packages import PackageError, installed, packages_of_missing_libraries, tools_folder, unpacked
 
@@ -68,6 +69,8 @@ class OpenSsh:
     def __init__(self, folder: Path, *, path: str = "") -> None:
         """``path``: where the sessions of those who log in find programs; by default as sshd has it."""
         self._path = path
+        #: In the environment of all that sessions here have started, so that it can be found again.
+        self._mark = f"HIL_TEST_SERVER={folder}"
         self.user = getpass.getuser()
         self.port = 0
         self.host_key = _new_key(folder / "host_key")
@@ -102,9 +105,14 @@ class OpenSsh:
         for pid in connections:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        self.end_programs()
         self._drain.join(10)
         if self._process.stderr and not self._drain.is_alive():
             self._process.stderr.close()
+
+    def end_programs(self) -> None:
+        """End what sessions have started and left behind; what that starts meanwhile, too."""
+        kill_all_with(self._mark)
 
     def _accounts(self) -> dict[str, str]:
         accounts = self._folder / "passwd"
@@ -123,7 +131,8 @@ class OpenSsh:
             f"AuthorizedKeysFile {self._folder}/authorized_keys\nPidFile none\nUsePAM no\n"
             "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
             "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
-            + (f"SetEnv PATH={self._path}\n" if self._path else "")
+            # sshd obeys only the first SetEnv.
+            f"SetEnv {self._mark}{f' PATH={self._path}' if self._path else ''}\n"
         )
         # -r: newer servers would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(

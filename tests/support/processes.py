@@ -1,7 +1,10 @@
 """What tests ask about processes that are not their children."""
 
+import os
+import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 #: Seconds for what comes about by itself, on a machine that has much else to do.
@@ -35,3 +38,11 @@ def with_environment(mark: str) -> set[int]:
         except OSError:
             continue  # it ended, or is not ours
     return {pid for pid in found if alive(pid)}
+
+
+def kill_all_with(mark: str) -> None:
+    """Kill the processes that have ``mark`` in their environment, until none starts another one."""
+    while found := with_environment(mark):
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
