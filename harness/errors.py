@@ -58,7 +58,7 @@ class BlockedError(InfrastructureError):
 
 
 class NotOfferedError(BlockedError):
-    """The driver generation of the card does not offer what was asked for; nothing was changed."""
+    """The card's driver, or a system's release or way in, does not offer what was asked; nothing changed."""
 
 
 class DeadlineError(InfrastructureError):
@@ -78,6 +78,22 @@ class DeviceError(HarnessError):
 
     kind = Kind.DEVICE
     exit_code = 1
+
+
+class ControlPlaneError(DeviceError):
+    """A control plane refused, failed, or did not do what it says; the message has its own text."""
+
+
+class TableError(ControlPlaneError):
+    """What a control plane printed cannot be read as a table without guessing; the message has the line."""
+
+
+class NoSuchRecordError(ConfigurationError):
+    """A control plane knows no such image, label, host or device; nothing was changed."""
+
+
+class LoginRefusedError(ConfigurationError):
+    """A control plane does not take the login; it was tried once, so that no account is locked."""
 
 
 class RefusedError(HarnessError):
