@@ -16,15 +16,30 @@ _SYSINV = re.compile(r"Image (?P<image>\S+) download (?P<how>succeeded|failed)(?
 #: What an engine says at last of a push that it gives up (second field report).
 _DOCKERD = re.compile(r"(?:Attempting next endpoint for|Not continuing with) push after error: (?P<why>.*)")
 
+#: What it says of a layer before that, which names no image either.
+_UPLOAD = re.compile(r"Upload failed: ")
+#: What a registry says of a request whose token it does not take (second field report); of one that has
+#: none yet, with which every client begins, it says another thing.
+REFUSED = "error authorizing context: invalid token"
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a log claims of a push, and the line that says it. ``reporter``: such as ``log:sysinv``."""
+    """What a log claims of a push, and the line that says it. ``reporter``: such as ``log:sysinv``.
+
+    ``grounds``: the lines before it that say why.
+    """
 
     reporter: str
     result: Literal["done", "failed"]
     error: str
     entry: LogEntry
+    grounds: tuple[LogEntry, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The lines, verbatim."""
+        return "\n".join(each.raw for each in (*self.grounds, self.entry))
 
 
 def sysinv_says(entries: Iterable[LogEntry], reference: Reference) -> Said | None:
@@ -43,16 +58,48 @@ def dockerd_says(entries: Iterable[LogEntry]) -> Said | None:
 
     These lines name no image: ``entries`` are those that were logged while this push alone ran.
     """
-    last = None
+    said = _given_up(entries)
+    return said[-1] if said else None
+
+
+def dockerd_says_of_several(entries: Iterable[LogEntry], heard: Sequence[str]) -> list[Said | None]:
+    """Return an engine's word on each of several pushes at the same time; None of those it did not give up.
+
+    Its lines name no image. Where as many lines as pushes state a reason, each of these pushes has one;
+    which of them is whose cannot be told, and makes no difference.
+
+    :param heard: what the engine said to each of the clients, in which the reason stands as well.
+    """
+    said = _given_up(entries)
+    of: list[Said | None] = [None] * len(heard)
+    for reason in {each.error for each in said}:
+        lines = [each for each in said if each.error == reason]
+        given_up = [at for at, text in enumerate(heard) if reason in text]
+        if len(lines) == len(given_up):
+            for at, line in zip(given_up, lines, strict=True):
+                of[at] = line
+    return of
+
+
+def _given_up(entries: Iterable[LogEntry]) -> list[Said]:
+    """Return all that an engine says of pushes that it gave up, each with the failed uploads before it."""
+    said: list[Said] = []
+    failed: list[LogEntry] = []
     for entry in entries:
-        found = _DOCKERD.search(entry.message)
-        if found is not None:
-            last = Said("log:dockerd", "failed", found["why"], entry)
-    return last
+        if _UPLOAD.search(entry.message):
+            failed.append(entry)
+        elif (found := _DOCKERD.search(entry.message)) is not None:
+            why = found["why"]
+            grounds = [each for each in failed if why in each.message]
+            said.append(Said("log:dockerd", "failed", why, entry, tuple(grounds)))
+    return said
 
 
 def registry_says(entries: Sequence[LogEntry], reference: Reference) -> Said | None:
-    """Return how the registry says that it answered the last PUT of the manifest of ``reference``."""
+    """Return how the registry says that it answered the last PUT of the manifest of ``reference``.
+
+    Where no manifest came, its last refusal of a token for that repository is its word on the push.
+    """
     path = f"/v2/{reference.repository}/manifests/{reference.wanted}"
     for entry in reversed(entries):
         fields = entry.fields
@@ -61,4 +108,7 @@ def registry_says(entries: Sequence[LogEntry], reference: Reference) -> Said | N
         if named and fields.get("http.request.method") == "PUT" and status:
             done = status == "201"
             return Said("log:registry", "done" if done else "failed", "" if done else f"HTTP {status}", entry)
+    for entry in reversed(entries):
+        if entry.message == REFUSED and entry.fields.get("vars.name") == reference.repository:
+            return Said("log:registry", "failed", entry.message, entry)
     return None

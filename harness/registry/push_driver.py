@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from harness.judgement.records import Claim, Evidence, Intent, Observation, Promise, Subject
 from harness.judgement.values import Unknown
-from harness.record.operations import Recording, recorded_operation
+from harness.record.operations import Recording, Underway, recorded_operation
 from harness.registry.clients.protocol import Destination, PullClient, PushClient, Report
 from harness.registry.engine import Engine
 from harness.registry.images import Content, Image
-from harness.registry.log_claims import Said, dockerd_says, registry_says, sysinv_says
+from harness.registry.log_claims import (
+    Said,
+    dockerd_says,
+    dockerd_says_of_several,
+    registry_says,
+    sysinv_says,
+)
 from harness.registry.logs import parse_log
 from harness.registry.reference import Reference
 from harness.registry.service import RegistryService
@@ -26,7 +34,10 @@ LANDS = Promise("lands", source="OCI distribution specification, Push")
 #: A client that packs layers anew writes another manifest; the digest of the config stays.
 ComparedBy = Literal["digest", "config"]
 #: What is done while a push runs: it is given the intent's number and the report to come.
-Meanwhile = Callable[[int, "Future[Report]"], None]
+Meanwhile = Callable[[int, "Future[Any]"], None]
+#: The same beside several pushes; the numbers are of their intents.
+MeanwhileAll = Callable[[Sequence[int], "Future[Any]"], None]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,15 @@ class Transfer:
     expected: Expected
     report: Report
     truth: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class _Pushed:
+    """What is known of a push before it begins."""
+
+    expected: Expected
+    reference: Reference
+    subject: Subject
 
 
 class PushDriver:
@@ -84,31 +104,69 @@ class PushDriver:
         :param settle: called after the push and before the truth is read, such as to resume a registry.
         :raises HarnessError: the client cannot be used, or ``meanwhile`` raised.
         """
-        wanted = self._expected(content)
-        subject = subject_of(destination.reference)
-        intent = Intent(
-            operation="push", subject=subject, parameters=self._parameters(content), promise=promise
-        )
-        first = self._probe.image(destination.reference, wanted, restart=False) if before else None
+
+        def act() -> list[Report]:
+            return [self._client.push(content, destination, deadline=deadline)]
+
+        beside = None if meanwhile is None else lambda numbers, report: meanwhile(numbers[0], report)
+        wanted = [(content, destination)]
+        return self.push_together(wanted, act, promise, before=before, meanwhile=beside, settle=settle)[0]
+
+    def push_together(
+        self,
+        images: Sequence[tuple[Content, Destination]],
+        act: Callable[[], Sequence[Report]],
+        promise: Promise = LANDS,
+        *,
+        before: bool = False,
+        meanwhile: MeanwhileAll | None = None,
+        settle: Callable[[], None] | None = None,
+    ) -> list[Transfer]:
+        """Let ``act`` push images at the same time, and record each as a push of its own, as :meth:`push`.
+
+        :param act: returns what the client reports of each, in the order of ``images``.
+        """
+        pushes = [
+            _Pushed(self._expected(content), destination.reference, subject_of(destination.reference))
+            for content, destination in images
+        ]
+        first = [self._truth(each) if before else None for each in pushes]
         engine_mark = self._engine.log_mark() if self._engine else ""
         registry_mark = self._service.log_mark() if self._service else ""
-        with recorded_operation(self._history, intent) as underway:
-            if first is not None:
-                self._observe(subject, first, "before", underway.intent)
-
-            def act() -> Report:
-                return self._client.push(content, destination, deadline=deadline)
-
-            report = act() if meanwhile is None else _beside(act, meanwhile, underway.intent)
-            underway.how = "timed-out" if report.result == "interrupted" else "returned"
-        number = underway.intent
-        self._claim(self._client.name, subject, report, number)
+        with ExitStack() as operations:
+            underway: list[Underway] = []
+            for push, (content, _), was in zip(pushes, images, first, strict=True):
+                intent = Intent(
+                    operation="push",
+                    subject=push.subject,
+                    parameters=self._parameters(content),
+                    promise=promise,
+                )
+                underway.append(operations.enter_context(recorded_operation(self._history, intent)))
+                if was is not None:
+                    self._observe(push.subject, was, "before", underway[-1].intent)
+            numbers = [each.intent for each in underway]
+            reports = act() if meanwhile is None else _beside(act, partial(meanwhile, numbers))
+            for each, report in zip(underway, reports, strict=True):
+                each.how = "timed-out" if report.result == "interrupted" else "returned"
+        for push, report, number in zip(pushes, reports, numbers, strict=True):
+            self._claim(self._client.name, push.subject, report, number)
         if settle is not None:
             settle()
-        self._claim_logs(subject, destination.reference, report, number, engine_mark, registry_mark)
-        truth = self._probe.image(destination.reference, wanted, restart=False)
-        self._observe(subject, truth, "after", number)
-        return Transfer(number, subject, destination.reference, wanted, report, truth)
+        self._claim_logs(pushes, reports, numbers, engine_mark, registry_mark)
+        return [
+            self._seen(push, report, number)
+            for push, report, number in zip(pushes, reports, numbers, strict=True)
+        ]
+
+    def _truth(self, push: _Pushed) -> Comparison:
+        return self._probe.image(push.reference, push.expected, restart=False)
+
+    def _seen(self, push: _Pushed, report: Report, number: int) -> Transfer:
+        """Record what is true of an image after its push."""
+        truth = self._truth(push)
+        self._observe(push.subject, truth, "after", number)
+        return Transfer(number, push.subject, push.reference, push.expected, report, truth)
 
     def pull(
         self,
@@ -132,7 +190,7 @@ class PushDriver:
             def act() -> Report:
                 return client.pull(source, deadline=deadline)
 
-            report = act() if meanwhile is None else _beside(act, meanwhile, underway.intent)
+            report = act() if meanwhile is None else _beside(act, partial(meanwhile, underway.intent))
             underway.how = "timed-out" if report.result == "interrupted" else "returned"
         self._claim(client.name, subject, report, underway.intent)
         truth = self._probe.image(source.reference, expected, restart=False)
@@ -181,31 +239,37 @@ class PushDriver:
 
     def _claim_logs(
         self,
-        subject: Subject,
-        reference: Reference,
-        report: Report,
-        intent: int,
+        pushes: Sequence[_Pushed],
+        reports: Sequence[Report],
+        numbers: Sequence[int],
         engine_mark: str,
         registry_mark: str,
     ) -> None:
-        """Record what logs say of this push: the client's own, the engine's and the registry's."""
-        found: list[Said | None] = [sysinv_says(parse_log(report.log), reference)]
+        """Record what logs say of these pushes: the client's own, the engine's and the registry's."""
+        by_engine: list[Said | None] = [None] * len(pushes)
         if self._engine is not None:
-            found.append(dockerd_says(self._engine.logs(engine_mark)))
-        if self._service is not None:
-            found.append(registry_says(self._service.logs(registry_mark), reference))
-        for said in found:
-            if said is not None:
-                self._history.add(
-                    Claim(
-                        reporter=said.reporter,
-                        subject=subject,
-                        statement={"result": said.result, "digest": "", "error": said.error},
-                        evidence=Evidence(text=said.entry.raw, command="log"),
-                        intent=intent,
-                        source_time=said.entry.time,
-                    )
-                )
+            entries = self._engine.logs(engine_mark)
+            heard = [report.text for report in reports]
+            alone = len(pushes) == 1
+            by_engine = [dockerd_says(entries)] if alone else dockerd_says_of_several(entries, heard)
+        by_registry = self._service.logs(registry_mark) if self._service is not None else []
+        for push, report, number, engine in zip(pushes, reports, numbers, by_engine, strict=True):
+            sysinv = sysinv_says(parse_log(report.log), push.reference)
+            for said in (sysinv, engine, registry_says(by_registry, push.reference)):
+                if said is not None:
+                    self._claim_said(push.subject, said, number)
+
+    def _claim_said(self, subject: Subject, said: Said, intent: int) -> None:
+        self._history.add(
+            Claim(
+                reporter=said.reporter,
+                subject=subject,
+                statement={"result": said.result, "digest": "", "error": said.error},
+                evidence=Evidence(text=said.text, command="log"),
+                intent=intent,
+                source_time=said.entry.time,
+            )
+        )
 
     def _observe(self, subject: Subject, truth: Comparison, moment: str, intent: int) -> None:
         self._history.add(
@@ -242,9 +306,9 @@ def _sources(truths: Sequence[ImageTruth]) -> dict[str, str]:
     return ways | {"state": " and ".join(ways.values())}
 
 
-def _beside(act: Callable[[], Report], meanwhile: Meanwhile, intent: int) -> Report:
-    """Return the report of ``act``, which runs in a thread of its own beside ``meanwhile``."""
+def _beside(act: Callable[[], R], meanwhile: Callable[[Future[R]], None]) -> R:
+    """Return what ``act`` returns, which runs in a thread of its own beside ``meanwhile``."""
     with ThreadPoolExecutor(1, thread_name_prefix="push") as pool:
         future = pool.submit(act)
-        meanwhile(intent, future)
+        meanwhile(future)
         return future.result()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.registry.log_claims import dockerd_says, registry_says, sysinv_says
+from harness.registry.log_claims import dockerd_says, dockerd_says_of_several, registry_says, sysinv_says
 from harness.registry.logs import parse_log
 from harness.registry.reference import parse_reference
 
@@ -46,7 +46,43 @@ def test_an_engine_that_gives_up_says_that_it_failed_and_why() -> None:
     assert said is not None
     assert (said.reporter, said.result) == ("log:dockerd", "failed")
     assert said.error == "unauthorized: authentication required"
+    assert said.text == "\n".join(DOCKERD)
     assert dockerd_says(parse_log(DOCKERD[:1])) is None
+
+
+def test_lines_of_an_engine_are_tied_to_as_many_pushes_as_it_gave_up() -> None:
+    unauthorized = '{"errorDetail":{"message":"unauthorized: authentication required"}}'
+    entries = list(parse_log(DOCKERD * 2))
+    said = dockerd_says_of_several(entries, [unauthorized, "digest: sha256:0", unauthorized])
+    assert [each and each.entry for each in said] == [entries[1], None, entries[3]]
+    # One line too few: whose it is cannot be told, so it is nobody's.
+    assert dockerd_says_of_several(entries[:2], [unauthorized, unauthorized]) == [None, None]
+
+
+#: The second field report's, but for what is left out in the middle.
+REFUSALS = [
+    f"2022-09-21T18:56:25.37{at} controller-0 registry[157387]: info "
+    f'time="2022-09-21T18:56:25.37{at}063823Z" level=warning msg="error authorizing context: invalid token" '
+    'http.request.host="registry.local:9001" http.request.method=POST '
+    f'http.request.uri="/v2/{name}/blobs/uploads/" vars.name="{name}"'
+    for at, name in enumerate(["quay.io/jetstack/cert-manager-controller", "a/b"])
+]
+
+
+def test_a_token_that_a_registry_refused_is_its_word_on_the_image_of_that_repository() -> None:
+    entries = list(parse_log(REFUSALS))
+    said = registry_says(entries, parse_reference("registry.local:9001/a/b:1"))
+    assert said is not None
+    assert (said.result, said.error) == ("failed", "error authorizing context: invalid token")
+    assert said.text == REFUSALS[1]
+    assert registry_says(entries, parse_reference("registry.local:9001/a:1")) is None
+
+
+def test_a_manifest_that_came_after_a_refusal_counts_more() -> None:
+    entries = list(parse_log([*REFUSALS, REGISTRY.format("PUT", 201)]))
+    said = registry_says(entries, parse_reference("registry.local:9001/a/b:1"))
+    assert said is not None
+    assert said.result == "done"
 
 
 @pytest.mark.parametrize(

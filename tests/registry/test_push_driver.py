@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -197,3 +197,27 @@ def test_a_pull_is_held_to_what_is_there(harness) -> None:
     judged = harness.judged()
     assert [outcome.outcome.value for outcome in judged.outcomes] == ["AS_INTENDED", "AS_INTENDED", "FAILED"]
     assert judged.verdicts["oci-pull"] is VerdictKind.MATCH
+
+
+def test_pushes_at_the_same_time_are_recorded_each_for_itself(harness) -> None:
+    driver, client = harness.driver(), harness.driver()._client
+    other = make_image(ImageRecipe(sized_layers(1, 1024, seed="other")))
+    wanted = [(IMAGE, harness.place("1")), (other, harness.place("2"))]
+
+    def act() -> list[Report]:
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda each: client.push(*each), wanted))
+
+    def meanwhile(intents: Sequence[int], reports: Future[Sequence[Report]]) -> None:
+        assert len(set(intents)) == 2
+        assert [each.result for each in reports.result(30)] == ["done", "done"]
+
+    done = driver.push_together(wanted, act, meanwhile=meanwhile)
+    assert [each.reference.tag for each in done] == ["1", "2"]
+    judged = harness.judged()
+    assert [outcome.outcome for outcome in judged.outcomes] == [Outcome.AS_INTENDED] * 2
+    assert {(v.intent, v.reporter, v.kind) for v in judged.judged} == {
+        (each.intent, reporter, VerdictKind.MATCH)
+        for each in done
+        for reporter in ("oci-once", "log:registry")
+    }
