@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.lab_bench import LabBench
+from support.mounted import blocked
 
 from harness.errors import BlockedError, DeadlineError, InfrastructureError, NotOfferedError
 from harness.faults.own_store import OwnStore
@@ -148,6 +149,6 @@ def own_store_bench(tmp_path: Path, program: Path) -> Iterator[LabBench]:
     try:
         store = OwnStore(4 << 20)
     except BlockedError as error:
-        pytest.fail(f"BLOCKED: {error}", pytrace=False)
+        blocked(str(error))
     with store, RegistryLab(tmp_path, RegistrySettings(storage=store.folder), program=program) as lab:
         yield LabBench(lab)

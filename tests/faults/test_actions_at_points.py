@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.lab_bench import IMAGE
+from support.mounted import blocked
 from support.raw_push import RawRegistry
 
 from harness.errors import BlockedError
@@ -32,7 +33,7 @@ def opened() -> Iterator[Callable[[RegistryAction], RegistryBench]]:
                 try:
                     settings = RegistrySettings(storage=stack.enter_context(OwnStore(4 << 20)).folder)
                 except BlockedError as error:
-                    pytest.fail(f"BLOCKED: {error}", pytrace=False)
+                    blocked(str(error))
             return stack.enter_context(RegistryBench(settings=settings))
 
         yield open_bench

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.lab_bench import IMAGE, LabBench, held
+from support.mounted import blocked
 
 from harness.errors import BlockedError
 from harness.faults.own_store import OwnStore, is_own_store
@@ -41,7 +42,7 @@ def test_a_store_is_gone_when_it_is_closed() -> None:
     try:
         store = OwnStore(1 << 20)
     except BlockedError as error:
-        pytest.fail(f"BLOCKED: {error}", pytrace=False)
+        blocked(str(error))
     with store:
         folder = str(store.folder)
         assert folder in mounts()

@@ -4,6 +4,7 @@ import errno
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -322,16 +323,14 @@ def test_the_nth_since_it_was_armed_is_caught_and_no_other(plain: FaultProxy) ->
         assert read_exactly(client, len(OK)) == OK
 
 
-def test_a_delay_returns_at_once_and_ends_by_itself(plain: FaultProxy) -> None:
+def test_a_delay_ends_by_itself(plain: FaultProxy) -> None:
     gate = plain.arm(at("before:manifest-get"))
     with get(plain) as client:
         assert gate.wait(PATIENCE) is not None
+        began = time.monotonic()
         gate.delay(0.2)
-        client.settimeout(0.05)
-        with pytest.raises(TimeoutError):
-            client.recv(1)
-        client.settimeout(PATIENCE)
         assert read_exactly(client, len(OK)) == OK
+        assert time.monotonic() - began >= 0.2
 
 
 def test_the_first_decision_counts_and_may_come_before_the_request(plain: FaultProxy) -> None:

@@ -1,6 +1,7 @@
 """Restarts, rotations, stops, pauses and tokens: what is done, what clients then see, and the undo."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_stopped_until_so_many_were_refused(bench: LabBench) -> None:
     assert action.fire(bench, None).endswith("it starts again when 3 connections were refused")
     for _ in range(3):
         assert bench.registry.instance is None
-        with pytest.raises(OSError, match=r"[Rr]eset|EOF|broken"):
+        with pytest.raises(OSError, match=r"(?i)reset|eof|broken"):
             status_of(bench.raw)
     action._refusing._thread.join(30)  # type: ignore[attr-defined]
     bench.registry.wait_ready()
@@ -136,7 +137,7 @@ def test_stopped_until_so_many_were_refused(bench: LabBench) -> None:
 def test_a_stop_is_over_before_its_count(bench: LabBench) -> None:
     action = registry_action("stop:3")
     action.fire(bench, None)
-    with pytest.raises(OSError, match=r"[Rr]eset|EOF|broken"):
+    with pytest.raises(OSError, match=r"(?i)reset|eof|broken"):
         status_of(bench.raw)
     action.undo(bench)
     assert status_of(bench.raw) == 202
@@ -157,9 +158,10 @@ def test_a_pause_ends_by_its_undo_or_by_itself(bench: LabBench) -> None:
     action.undo(bench)
     assert status_of(bench.raw) == 202
     timed = registry_action("pause:0.3")
+    began = time.monotonic()
     assert timed.fire(bench, None).endswith("for 0.3 s")
-    assert state_of(bench) == "T"
-    assert status_of(bench.raw) == 202, "answered once it goes on"
+    assert status_of(bench.raw) == 202
+    assert time.monotonic() - began >= 0.3, "answered once it goes on"
     timed.undo(bench)
 
 
@@ -190,11 +192,11 @@ def test_garbage_collected_before_the_manifest(bench: LabBench, name: str, heads
 
 
 def test_tokens_expire_while_the_request_is_held(bench: LabBench) -> None:
-    action = registry_action("expire-token:1.5")
+    action = registry_action("expire-token:4")
     action.check(bench)
     lifetime = bench.lab.tokens.behaviour.lifetime
     action.prepare(bench)
-    assert bench.lab.tokens.behaviour.lifetime == -58.5
+    assert bench.lab.tokens.behaviour.lifetime == -56
     assert fresh(bench) == 404, "a token is good at first"
     issued = bench.lab.tokens.issued()[-1]
     client = RawRegistry(
