@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from harness.registry.images import ImageRecipe, make_image, sized_layers
 PATIENCE = 30.0
 IMAGE = make_image(ImageRecipe(sized_layers(2, 1 << 20)))
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+AGAIN = b"GET /v2/a/b/manifests/v1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def at(text: str) -> FaultPoint:
@@ -305,6 +306,71 @@ def get(proxy: FaultProxy, target: str = "/v2/a/b/manifests/v1") -> socket.socke
 def plain() -> Iterator[FaultProxy]:
     with RawUpstream(answer_all) as upstream, FaultProxy(upstream.endpoint) as made:
         yield made
+
+
+@pytest.fixture
+def restarted() -> Iterator[tuple[FaultProxy, Callable[[], None]]]:
+    """A proxy, and what ends every connection that its upstream has, as a restart does."""
+    there: list[socket.socket] = []
+
+    def script(connection: socket.socket) -> None:
+        there.append(connection)
+        answer_all(connection)
+
+    def restart() -> None:
+        while there:
+            there.pop().shutdown(socket.SHUT_RDWR)
+
+    with RawUpstream(script) as upstream, FaultProxy(upstream.endpoint) as proxy:
+        yield proxy, restart
+
+
+def test_a_kept_connection_whose_request_was_held_over_a_restart_breaks_as_without_the_proxy(
+    restarted: tuple[FaultProxy, Callable[[], None]],
+) -> None:
+    proxy, restart = restarted
+    with get(proxy) as client:
+        assert read_exactly(client, len(OK)) == OK
+        gate = proxy.arm(at("before:manifest-get"))
+        client.sendall(AGAIN)
+        assert gate.wait(PATIENCE) is not None
+        restart()
+        gate.release()
+        assert client.recv(1) == b""
+    assert "the upstream closed" in proxy.exchanges()[-1].done
+    with get(proxy) as fresh:
+        assert read_exactly(fresh, len(OK)) == OK
+
+
+def test_the_first_request_of_a_connection_held_over_a_restart_reaches_the_new_upstream(
+    restarted: tuple[FaultProxy, Callable[[], None]],
+) -> None:
+    proxy, restart = restarted
+    gate = proxy.arm(at("before:manifest-get"))
+    with get(proxy) as client:
+        assert gate.wait(PATIENCE) is not None
+        restart()
+        gate.release()
+        assert read_exactly(client, len(OK)) == OK
+
+
+def test_an_answer_held_over_a_restart_says_nothing_of_it_and_the_next_request_breaks(
+    restarted: tuple[FaultProxy, Callable[[], None]],
+) -> None:
+    proxy, restart = restarted
+    gate = proxy.arm(at("after:manifest-get"))
+    with get(proxy) as client:
+        assert gate.wait(PATIENCE) is not None
+        restart()
+        gate.release()
+        assert read_exactly(client, len(OK)) == OK
+        client.settimeout(0.1)
+        with pytest.raises(TimeoutError):  # open, whatever became of the upstream's
+            client.recv(1)
+        client.settimeout(PATIENCE)
+        client.sendall(AGAIN)
+        assert client.recv(1) == b""
+    assert [exchange.status for exchange in proxy.exchanges()] == [200, 0]
 
 
 def test_the_nth_since_it_was_armed_is_caught_and_no_other(plain: FaultProxy) -> None:

@@ -35,6 +35,8 @@ class Connection:
         self._client = Channel(accepted)
         self._upstream: Channel | None = None
         self._target: Endpoint | None = None
+        #: Its upstream broke while an answer was held: the client's breaks at its next request.
+        self._outlived = False
 
     def serve(self) -> None:
         """Serve it until it ends."""
@@ -86,7 +88,9 @@ class Connection:
             passage = Passage(
                 request, head, self._client, upstream, gates, self._waiter, log, self._forwarded()
             )
-            return passage.run()
+            goes_on = passage.run()
+            self._outlived = passage.outlived
+            return goes_on
         except Stopped:
             log.note(request.number, done="the proxy ended")
             raise
@@ -111,7 +115,7 @@ class Connection:
                 return None
             if self._client.fill():
                 continue
-            if self._upstream is not None and not self._client.view:
+            if self._upstream is not None and not (self._client.view or self._outlived):
                 self._upstream.fill()
                 if self._upstream.ended or self._upstream.view:
                     raise Gone("the upstream closed", reset=self._upstream.broken)
@@ -120,15 +124,17 @@ class Connection:
             self._waiter.wait()
 
     def _reach(self) -> Channel:
-        """Return a connection to the upstream: the one that there is, or a new one where it is not of use.
+        """Return the connection to the upstream: a new one for the first request, and after a retarget.
 
-        :raises Gone: the upstream cannot be reached, or is not who it should be.
+        :raises Gone: the upstream cannot be reached, or is not who it should be; or it broke the connection
+            since the last request, as it would have broken the client's.
         """
         target = self._proxy.upstream
         if self._upstream is not None:
             self._upstream.fill()
-            used = self._upstream.ended or self._upstream.written or self._upstream.view
-            if self._target == target and not used:
+            if self._upstream.ended or self._upstream.view:
+                raise Gone("the upstream closed before the request", reset=self._upstream.broken)
+            if self._target == target:
                 return self._upstream
             self._upstream.close()
             self._upstream = None

@@ -140,6 +140,8 @@ class Passage:
         self._up = Flow(client, upstream, head.body, head.passed_on(more))
         self._up.limit = self._next_limit()
         self._up_ended = False
+        #: The upstream has ended while its answer was held here.
+        self.outlived = False
         self._down: Flow | None = None
 
     @property
@@ -170,8 +172,8 @@ class Passage:
             hold(self._after, self._request, self._up.body.passed, self._log, self._waiter)
             while self._upstream.fill():
                 pass
-            # It was perhaps restarted meanwhile: then the client must not send its next request here.
-            closing |= self._upstream.ended
+            # It was perhaps restarted meanwhile. The answer says nothing of that: it was sent before.
+            self.outlived = self._upstream.ended
         self._relay(body, answer.passed_on(closing=closing))
         if closing:
             return False
