@@ -6,7 +6,7 @@ JOBS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regression test lint bench fuzz storm clean
+.PHONY: help setup programs regression test lint bench fuzz storm clean
 
 help:
 	@echo "make regression   flash every kind of image on the emulated lab, judge every report, print a summary"
@@ -16,10 +16,14 @@ help:
 	@echo "make fuzz         a million damaged inputs for every reader of untrusted bytes (nightly)"
 	@echo "make storm        200 kills of the harness in the middle of runs; nothing may be left (nightly)"
 	@echo "make setup        only set .venv up"
+	@echo "make programs     install what the tests run for real, as root: docker.io, docker-registry, skopeo"
 	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
 
 setup:
 	@scripts/bootstrap
+
+programs: setup
+	@$(BIN)/python scripts/programs
 
 regression: setup
 	@$(BIN)/hil run testplans/regression $(ARGS)

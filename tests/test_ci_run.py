@@ -20,7 +20,8 @@ def ci_run(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     (tmp_path / "bin").mkdir()
 
     def run(**targets: str) -> "subprocess.CompletedProcess[str]":
-        does = {"setup": "true", "lint": "true", "regression": "true", "test": f"echo '{CLOSING}'"} | targets
+        does = {"setup": "true", "lint": "true", "regression": "true", "test": f"echo '{CLOSING}'"}
+        does |= {"programs": "true"} | targets
         cases = "\n".join(f"{name}) {script} ;;" for name, script in does.items())
         make = tmp_path / "bin/make"
         make.write_text(
@@ -47,19 +48,20 @@ def test_all_steps_run_and_the_log_ends_with_pytests_closing_line(ci_run, tmp_pa
     assert done.stdout.splitlines()[-1] == CLOSING
     assert [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()] == [
         "setup",
+        "programs",
         "lint",
         "regression",
         "test",
     ]
 
 
-@pytest.mark.parametrize("target", ["lint", "regression", "test"])
+@pytest.mark.parametrize("target", ["programs", "lint", "regression", "test"])
 def test_one_failed_step_fails_the_run_and_stops_none_of_the_others(
     ci_run, tmp_path: Path, target: str
 ) -> None:
     done = ci_run(**{target: f"echo '{CLOSING}'; false"})
     assert done.returncode == 1
-    assert len((tmp_path / "calls").read_text().splitlines()) == 4
+    assert len((tmp_path / "calls").read_text().splitlines()) == 5
     assert done.stdout.splitlines()[-2:] == [f"== failed: {'tests' if target == 'test' else target}", CLOSING]
 
 
