@@ -158,11 +158,11 @@ class Push:
                 "A fault needs both a point and an action.",
                 hint="Such as push('skopeo', 'small', at='before:manifest-put', action='rotate-keys').",
             )
-        image = self._content(content)
+        image = self.content(content)
         repository = self.repository if repository is None else repository
         opened = self._client(client)
         destination = self.bench.destination(repository, tag, client=client)
-        driver = self._driver(client, opened)
+        driver = self.driver(client, opened)
         doing = f"push {destination.reference} by {client}" + (f", {action} {at}" if at else "")
         with step(self.session, self.bench.name, doing), _prepared(opened, image, destination):
             fault = None
@@ -188,7 +188,7 @@ class Push:
         from harness.lab.push_bench import needs_engine
 
         if needs_engine(client):
-            self._use_engine()
+            self.use_engine()
         driver, repository, tag = self._pushed[pushed.intent]
         source = self.bench.destination(repository, tag, client=client)
         with step(self.session, self.bench.name, f"pull {source.reference} by {client}"):
@@ -213,7 +213,8 @@ class Push:
             finally:
                 self._faults.pop()
 
-    def _content(self, content: str | Recipe | Content) -> Content:
+    def content(self, content: str | Recipe | Content) -> Content:
+        """Return the image that ``content`` is, or is the name of. :raises ConfigurationError: it is none."""
         if isinstance(content, str):
             return self.shelf[content]
         return content if isinstance(content, Image | Index) else made(content)
@@ -222,14 +223,18 @@ class Push:
         from harness.lab.push_bench import needs_engine
 
         if needs_engine(name):
-            self._use_engine()
+            self.use_engine()
         return self.bench.push_client(name)
 
-    def _use_engine(self) -> None:
+    def use_engine(self) -> Engine:
+        """Return the engine, which checks the registry's certificate. :raises BlockedError: none runs."""
         if self.bench.engine is None:
             self.bench.use_engine(self.engine())
+        assert self.bench.engine is not None
+        return self.bench.engine
 
-    def _driver(self, name: str, client: PushClient) -> PushDriver:
+    def driver(self, name: str, client: PushClient) -> PushDriver:
+        """Return what records the pushes of ``client``, which is called ``name``."""
         from harness.lab.push_bench import needs_engine
         from harness.registry.push_driver import PushDriver
 

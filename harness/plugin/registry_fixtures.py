@@ -1,4 +1,4 @@
-"""The fixtures of scenarios that push to a registry: registry, contents, push, pull."""
+"""The fixtures of scenarios that push to a registry: registry, contents, push, pull, download."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from harness.plugin.session import HilSession
 if TYPE_CHECKING:
     from harness.lab.push_bench import PushBench
     from harness.lab.registries import Registries
+    from harness.plugin.downloading import Download
     from harness.plugin.pushing import ContentShelf, Push
     from harness.registry.engine import Engine
     from harness.registry.push_driver import Transfer
@@ -112,3 +113,11 @@ def push(
 def pull(push: Push) -> Callable[..., Transfer]:
     """Pulls what was pushed: ``pull("oci-pull", pushed)``."""
     return push.pull
+
+
+@pytest.fixture
+def download(push: Push) -> Download:
+    """Downloads an application as the control plane does: ``download("cert-manager", {"a/b": "small"})``."""
+    from harness.plugin.downloading import Download
+
+    return Download(push)

@@ -16,6 +16,8 @@ _SYSINV = re.compile(r"Image (?P<image>\S+) download (?P<how>succeeded|failed)(?
 #: What an engine says at last of a push that it gives up (second field report).
 _DOCKERD = re.compile(r"(?:Attempting next endpoint for|Not continuing with) push after error: (?P<why>.*)")
 
+#: With what it begins to tell a client of a push.
+_BEGINS = "The push refers to repository"
 #: What it says of a layer before that, which names no image either.
 _UPLOAD = re.compile(r"Upload failed: ")
 #: What a registry says of a request whose token it does not take (second field report); of one that has
@@ -68,13 +70,14 @@ def dockerd_says_of_several(entries: Iterable[LogEntry], heard: Sequence[str]) -
     Its lines name no image. Where as many lines as pushes state a reason, each of these pushes has one;
     which of them is whose cannot be told, and makes no difference.
 
-    :param heard: what the engine said to each of the clients, in which the reason stands as well.
+    :param heard: what the engine said to each of the clients, in which the reason stands as well; of one
+        that has tried again only the last try counts, as in :func:`sysinv_says`.
     """
     said = _given_up(entries)
     of: list[Said | None] = [None] * len(heard)
     for reason in {each.error for each in said}:
         lines = [each for each in said if each.error == reason]
-        given_up = [at for at, text in enumerate(heard) if reason in text]
+        given_up = [at for at, text in enumerate(heard) if reason in text.rpartition(_BEGINS)[2]]
         if len(lines) == len(given_up):
             for at, line in zip(given_up, lines, strict=True):
                 of[at] = line

@@ -59,6 +59,14 @@ def test_lines_of_an_engine_are_tied_to_as_many_pushes_as_it_gave_up() -> None:
     assert dockerd_says_of_several(entries[:2], [unauthorized, unauthorized]) == [None, None]
 
 
+def test_what_an_engine_said_of_a_try_that_was_not_the_last_is_no_word_on_the_push() -> None:
+    begins = '{"status":"The push refers to repository [registry.local:9001/a/b]"}\n'
+    unauthorized = f'{begins}{{"error":"unauthorized: authentication required"}}\n'
+    entries = list(parse_log(DOCKERD))
+    assert dockerd_says_of_several(entries, [f"{unauthorized}{begins}digest: sha256:0", ""]) == [None, None]
+    assert dockerd_says_of_several(entries, [unauthorized, ""]) != [None, None]
+
+
 #: The second field report's, but for what is left out in the middle.
 REFUSALS = [
     f"2022-09-21T18:56:25.37{at} controller-0 registry[157387]: info "

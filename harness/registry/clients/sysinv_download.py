@@ -73,6 +73,7 @@ class SysinvDownload:
     :param pause: seconds before the next try, by how many have failed; :func:`starlingx_pause` by default.
     :param crictl: the program; what is installed by default. Without one its steps are BLOCKED, which each
         report says in its ``basis``, and the download goes on as after a crictl that failed.
+    :param told: called with each line when it was logged, by the thread that logs it.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class SysinvDownload:
         tries: int = TRIES,
         pause: Callable[[int], float] = starlingx_pause,
         crictl: Path | None = None,
+        told: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._engine = engine
         self._folder = folder
@@ -91,6 +93,7 @@ class SysinvDownload:
         self._tries = tries
         self._pause = pause
         self._crictl = crictl or installed("crictl")
+        self._told = told
         self._lock = threading.Lock()
         self._lines: list[str] = []
         self._sessions: set[Session] = set()
@@ -249,6 +252,7 @@ class SysinvDownload:
             self._lines.append(line)
             if lines is not None:
                 lines.append(line)
+        self._told(line)
 
 
 def _tags(listed: str) -> set[str]:
@@ -275,24 +279,25 @@ class _SysinvPush:
 
     def prepare(self, content: Content, destination: Destination) -> None:
         trust(self._engine, destination)
-        self._images.load(content, _source(destination).reference)
+        self._images.load(content, source_of(destination).reference)
 
     def push(self, content: Content, destination: Destination, *, deadline: float = 120.0) -> Report:
         before = len(self._download.log)
-        wanted = Wanted(destination, _source(destination))
+        wanted = Wanted(destination, source_of(destination))
         (report,) = self._download.download(destination.reference.repository, [wanted], deadline=deadline)
         return replace(report, log=self._download.log[before:])
 
     def forget(self, content: Content, destination: Destination) -> None:
         self._download.forget(str(destination.reference))
-        self._images.forget(content, _source(destination).reference)
+        self._images.forget(content, source_of(destination).reference)
 
     def close(self) -> None:
         self._download.close()
         self._images.close()
 
 
-def _source(destination: Destination) -> Destination:
+def source_of(destination: Destination) -> Destination:
+    """Return where an image comes from that nobody pulls: it is in the engine under that name."""
     return Destination(replace(destination.reference, registry=CENTRAL))
 
 
