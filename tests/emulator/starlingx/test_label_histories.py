@@ -79,11 +79,22 @@ class Histories(RuleBasedStateMachine):
                 assert pair in shown["applied_labels"]
 
     @rule(image=images, labels=label_lists)
+    def remove_any(self, image: int, labels: list[dict[str, str]]) -> None:
+        self.remove(image, labels)
+
     def remove(self, image: int, labels: list[dict[str, str]]) -> None:
         uuid = self.images[image]["uuid"]
         if self._try(self.applying.remove, uuid, labels) and not self.broken:
             left = self.shown(image)["applied_labels"] or []
             assert not any(pair in left for pair in labels or [{}])
+
+    @rule(number=st.integers(0, 9))
+    def remove_what_is_applied(self, number: int) -> None:
+        ties = self.database.all("device_image_labels")
+        tie = ties[number % len(ties)] if ties else None
+        label = self.database.one("device_labels", id=tie["label_id"]) if tie and tie["label_id"] else None
+        if tie is not None and label is not None:
+            self.remove(tie["image_id"] - 1, [{label["label_key"]: label["label_value"]}])
 
     @rule(device=st.integers(0, 1), pair=st.sampled_from(PAIRS))
     def assign(self, device: int, pair: dict[str, str]) -> None:

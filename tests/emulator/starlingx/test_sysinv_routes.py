@@ -178,6 +178,16 @@ def test_floating_label_cannot_be_removed(lab: Lab) -> None:
     refused(lab, answer, 404, "Server None could not be found.")
 
 
+def test_floating_label_goes_with_the_last_image_that_is_removed_from_it(lab: Lab) -> None:
+    first, second = lab.upload(), lab.upload(kind="key-revocation")
+    for uuid in (first, second):
+        lab.apply(uuid, "nobody=1")
+    lab.change(first, "remove", "nobody=1")
+    assert len(lab.get("/device_labels")["device_labels"]) == 1
+    lab.change(second, "remove", "nobody=1")
+    assert lab.get("/device_labels") == {"device_labels": []}
+
+
 # -- devices and hosts ----------------------------------------------------------------------------
 
 
