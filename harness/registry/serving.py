@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DeadlineError
-from harness.registry.ports import prove_free
+from harness.registry.ports import listen
 from harness.registry.tls import ServerIdentity
 
 if TYPE_CHECKING:
@@ -30,14 +29,7 @@ class Serving:
         self, application: Any, address: str, port: int, *, tls: ServerIdentity | None = None
     ) -> None:
         """Bind the port. :raises InfrastructureError: it is taken."""
-        if port:
-            prove_free(address, port)
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        # The protocol is named, or asyncio leaves Nagle's algorithm on: 44 ms a request.
-        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((address, port))
-        self._socket.listen(128)
+        (self._socket,) = listen((address,), port)
         self.port: int = self._socket.getsockname()[1]
         self._application = application
         self._tls = tls

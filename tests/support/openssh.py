@@ -4,7 +4,6 @@ import getpass
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import threading
 from contextlib import suppress
@@ -15,6 +14,7 @@ import pytest
 from support.processes import kill_all_with
 
 from harness.packages import PackageError, installed, packages_of_missing_libraries, tools_folder, unpacked
+from harness.registry.ports import free_port
 
 UNPACKED = tools_folder() / "openssh"
 #: Privilege separation: sshd as root insists on this folder and on this user.
@@ -88,7 +88,7 @@ class OpenSsh:
         if "LD_PRELOAD" in environment:
             environment |= self._accounts()
         for _ in range(5):
-            self.port = _free_port()
+            self.port = free_port()
             if self._listens(program, environment):
                 break
         else:
@@ -170,10 +170,3 @@ def _new_key(path: Path) -> str:
     key = paramiko.ECDSAKey.generate(bits=256)
     key.write_private_key_file(str(path))
     return f"{key.get_name()} {key.get_base64()}\n"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import socket
@@ -17,14 +16,13 @@ from harness.faults.proxy.connection import Connection
 from harness.faults.proxy.exchanges import Exchange, ExchangeLog
 from harness.faults.proxy.gate import Gate, Request
 from harness.registry.configuration import socket_address
-from harness.registry.ports import free_port
+from harness.registry.ports import listen
 from harness.registry.wire import Endpoint
 
 if TYPE_CHECKING:
     from harness.faults.registry_points import FaultPoint, Step
     from harness.registry.tls import ServerIdentity
 
-_PORT_TRIES = 20
 _END_SECONDS = 10.0
 #: How long no connection is accepted when the process has no descriptor left for one.
 _EXHAUSTED_MS = 100
@@ -107,28 +105,12 @@ class FaultProxy:
 
     def start(self) -> None:
         """Listen. :raises InfrastructureError: the port is taken, or there is no such address."""
-        self._listeners = self._listening()
+        self._listeners = listen(self._addresses, self._port)
+        self._port = self._listeners[0].getsockname()[1]
+        for listener in self._listeners:
+            listener.setblocking(False)
         self._stop = os.eventfd(0)
         self._spawn(self._accept, f"{self.name} proxy")
-
-    def _listening(self) -> list[socket.socket]:
-        for left in reversed(range(1 if self._port else _PORT_TRIES)):
-            port = self._port or free_port(self._addresses[0])
-            with contextlib.ExitStack() as opened:
-                try:
-                    found = [opened.enter_context(_listen(address, port)) for address in self._addresses]
-                except OSError as error:
-                    if left:
-                        continue
-                    raise InfrastructureError(
-                        f"The {self.name} proxy cannot listen at {', '.join(self._addresses)}, "
-                        f"port {port}: {error.strerror}.",
-                        hint="Give it the addresses that this machine has, and a port that is free.",
-                    ) from None
-                opened.pop_all()
-                self._port = port
-                return found
-        raise AssertionError("the last try returns or raises")
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:
         def run() -> None:
@@ -247,22 +229,6 @@ class FaultProxy:
             caught = [gate for gate in self._gates if gate.catches(request)]
             self._gates = [gate for gate in self._gates if not gate.spent]
         return caught
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((address, port))
-        listener.listen(128)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def _server_context(identity: ServerIdentity) -> ssl.SSLContext:
