@@ -113,6 +113,10 @@ _ENTRIES: dict[str, _Entry] = {
         "garbage is collected, then the registry is restarted",
         _plain(partial(CollectsGarbage, around="restart")),
     ),
+    "collect-garbage-read-only": _Entry(
+        "StarlingX's way: the registry is made read-only, garbage is collected, and it takes writes again",
+        _plain(partial(CollectsGarbage, around="read-only")),
+    ),
     "expire-token": _Entry(
         "tokens live for so long (3 s), and the request is held until they are refused",
         lambda name, about, text: Expires(name, about, _number(name, text, 3.0)),
