@@ -155,8 +155,14 @@ class TestItsEnd:
 
 def dockerd_of(engine: PrivateEngine) -> int:
     """Return the engine's dockerd, found by its command line."""
-    found = [pid for pid in mentioning(str(engine.enclosure.folder)) if name_of(pid) == "dockerd"]
-    assert len(found) == 1
+    found: list[int] = []
+
+    def one() -> bool:
+        # What it starts bears its name for a moment.
+        found[:] = [pid for pid in mentioning(str(engine.enclosure.folder)) if name_of(pid) == "dockerd"]
+        return len(found) == 1
+
+    wait_until(one, "the engine to have one dockerd")
     return found[0]
 
 

@@ -80,7 +80,8 @@ def test_a_deadline_ends_the_program_and_the_push(
     client.prepare(image, destination)
     bench.lab.registry.pause()
     mark = bench.engine.log_mark()
-    report = client.push(image, destination, deadline=0.5)
+    # Long enough for the program to start and to hand the push to the engine.
+    report = client.push(image, destination, deadline=4.0)
     bench.lab.registry.resume()
     wait_until(
         lambda: any("context canceled" in entry.message for entry in bench.engine.logs(mark)),

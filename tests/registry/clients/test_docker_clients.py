@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 from support.engine_bench import EngineBench
 from support.processes import wait_until
@@ -56,7 +57,7 @@ class TestAPush:
 
     def test_says_what_it_was_done_by(self, bench: EngineBench) -> None:
         with opened(NAIVE, bench) as client:
-            assert client.version == f"docker 7.2.0, engine {bench.engine.version}"
+            assert client.version == f"docker {docker.__version__}, engine {bench.engine.version}"
 
     def test_needs_an_engine(self, tmp_path: Path) -> None:
         with pytest.raises(BlockedError, match="docker-naive goes through a Docker engine"):
@@ -148,7 +149,8 @@ class TestAMistake:
         report = pushed(name, bench, image, destination)
         assert (report.result, REFUSED in report.text) == (result, True)
         assert bench.truth(image, destination) is TruthState.ABSENT
-        assert report.seconds < 5.0  # StarlingX's token server is not asked again, nor is this one
+        # StarlingX's token server is not asked again, nor is this one.
+        assert "Retrying in" not in report.text
 
     @pytest.mark.parametrize(("name", "result"), [(NAIVE, "done"), (STREAM, "failed"), (INSPECT, "failed")])
     def test_of_the_tag(self, name: str, result: str, bench: EngineBench, image: Image) -> None:
@@ -185,11 +187,12 @@ class TestTime:
             client.prepare(image, bench.destination())
             bench.lab.registry.pause()
             mark = bench.engine.log_mark()
-            report = client.push(image, bench.destination(), deadline=0.5)
+            # Long enough for the engine to get it.
+            report = client.push(image, bench.destination(), deadline=2.0)
             bench.lab.registry.resume()
             engine_gave_up(bench, mark)
         assert report.result == "interrupted"
-        assert 0.5 <= report.seconds < 5.0
+        assert 2.0 <= report.seconds < 10.0
         assert bench.truth(image, bench.destination()) is TruthState.ABSENT
 
     @pytest.mark.parametrize("name", [NAIVE, STREAM])
@@ -204,6 +207,7 @@ class TestTime:
             report = client.push(image, bench.destination(), deadline=2.5)
             engine_gave_up(bench, mark)
         assert report.result == "interrupted"
+        assert "Retrying in" in report.text
         assert 2.5 <= report.seconds < 10.0
         assert bench.truth(image, bench.destination()) is TruthState.ABSENT
 
