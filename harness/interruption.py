@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both end a run in the same way, and neither breaks off what puts things back."""
+"""Ctrl-C, SIGTERM, a closed terminal: each ends a run in order, and none breaks off what puts things back."""
 
 from __future__ import annotations
 
@@ -9,23 +9,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: What ends a run from outside, besides Ctrl-C; SIGHUP is a terminal that was closed.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, *_ENDS)
 #: The signal of this number is obeyed at once, whatever it breaks off.
 _PATIENCE = 3
 
 
 @contextmanager
-def sigterm_is_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt, so that who is stopped ends as who is interrupted does."""
+def stopped_is_interrupted() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that who is stopped ends as by Ctrl-C.
+
+    One that is ignored stays ignored: who starts us by `nohup` wants us to outlive the terminal.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    heeded = [number for number in _ENDS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def obey_once() -> None:
@@ -44,7 +51,7 @@ def obey_once() -> None:
 
 @contextmanager
 def uninterrupted(doing: str) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait until the block is over, however it ends; the third is obeyed at once.
+    """Let Ctrl-C, SIGTERM and SIGHUP wait until the block is over; the third is obeyed at once.
 
     Outside of the main thread, and for a signal that would end the process without a word to Python,
     nothing changes.

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: obeyed where a run may end, put off where something is put back."""
+"""Ctrl-C, SIGTERM and SIGHUP: obeyed where a run may end, put off where something is put back."""
 
 import signal
 import subprocess
@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from harness.interruption import sigterm_is_ctrl_c, uninterrupted
+from harness.interruption import stopped_is_interrupted, uninterrupted
 
 
 def ctrl_c() -> None:
@@ -63,15 +63,25 @@ def test_a_block_within_a_block_waits_for_the_outer_one() -> None:
     assert done == ["inner", "outer"]
 
 
-def test_sigterm_ends_as_ctrl_c_does_and_waits_as_it_does() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["sigterm", "sighup"])
+def test_who_is_stopped_ends_as_by_ctrl_c_and_waits_as_then(number) -> None:
     done = []
-    with pytest.raises(KeyboardInterrupt), sigterm_is_ctrl_c():
+    with pytest.raises(KeyboardInterrupt), stopped_is_interrupted():
         with uninterrupted("put back"):
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
             done.append("put back")
         done.append("gone on")
     assert done == ["put back"]
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_what_is_ignored_stays_ignored_as_nohup_wants_it() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopped_is_interrupted():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_sigterm_that_nobody_asked_for_keeps_its_meaning() -> None:

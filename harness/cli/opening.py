@@ -111,7 +111,7 @@ def recorded(
     :raises typer.Exit: with 1 where what was recorded is not as expected.
     """
     from harness.cards.interlock import named_acts
-    from harness.interruption import sigterm_is_ctrl_c
+    from harness.interruption import stopped_is_interrupted
     from harness.judgement.model import Expectation
     from harness.judgement.records import RunStarted, ScenarioStarted, Subject
 
@@ -120,7 +120,7 @@ def recorded(
     scenario = f"{command} {card}"
     named_acts(irreversible, "--irreversible")
     failure: BaseException | None = None
-    with sigterm_is_ctrl_c(), _history(reports) as history:
+    with stopped_is_interrupted(), _history(reports) as history:
         history.add(RunStarted(run=history.path.parent.name, lab=entry.name))
         subject, expects = Subject("card", card, host=host.name), Expectation().to_json()
         history.add(ScenarioStarted(scenario=scenario, subject=subject, expects=expects))

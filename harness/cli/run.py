@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from harness.errors import ConfigurationError
-from harness.interruption import sigterm_is_ctrl_c
+from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
     from harness.plugin.progress import Progress
@@ -85,7 +85,7 @@ def run(
     arguments += ["-n", str(workers)] if workers else ["-p", "no:xdist"]
     # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
-    with _words_to_stderr(output), sigterm_is_ctrl_c(), _temporary_folder() as temporary:
+    with _words_to_stderr(output), stopped_is_interrupted(), _temporary_folder() as temporary:
         arguments += [f"--basetemp={temporary}"]
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
 

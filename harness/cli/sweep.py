@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from harness.errors import BlockedError, ConfigurationError
-from harness.interruption import sigterm_is_ctrl_c
+from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
     from harness.registry.engine import Engine
@@ -72,7 +72,7 @@ def push(
     names, actions = _clients(client), _actions(action)
     asked = tuple(FaultPoint.parse(text) for text in point or ())
     plan = Plan(actions, asked or default_points(layer_size), repeat, layers, layer_size, soak)
-    total = len(names) * len(actions) * len(plan.points) * repeat if not soak else 0
+    total = len(names) * plan.trials if not soak else 0
     progress = _Progress(total)
     sweep = Sweep(
         names,
@@ -83,7 +83,7 @@ def push(
         workers=workers,
         asked=tuple(map(str, asked)),
     )
-    with sigterm_is_ctrl_c():
+    with stopped_is_interrupted():
         result = _kept(sweep)
     if output == "json":
         print(json.dumps(result.to_json(), indent=1))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +12,7 @@ from harness.errors import ConfigurationError
 from harness.lab.push_bench import PushBench, not_ours
 from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination
+from harness.registry.folder import TemporaryFolder
 from harness.registry.host_service import HostRegistry
 from harness.registry.managers import Hands, StarlingX, Systemd
 from harness.registry.reference import Reference
@@ -78,8 +77,9 @@ class RealRegistryBench(PushBench):
 
     def _start(self) -> None:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="hil-registry-"))
-            self._open.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            temporary = TemporaryFolder("hil-registry-")
+            self._open.callback(temporary.close)
+            self._folder = temporary.path
         self._open.callback(self._registry.close)
         if self._entry.proxy is not None:
             self._start_proxy(self._entry.proxy)

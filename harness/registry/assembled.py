@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from harness.registry.configuration import RegistrySettings
-from harness.registry.process import ProcessRegistry
+from harness.registry.folder import TemporaryFolder
+from harness.registry.process import ProcessRegistry, find_registry
 from harness.registry.service import How, Restart
 from harness.registry.store import LocalStore
 from harness.registry.tls import LabAuthority, pem
@@ -47,20 +46,29 @@ class RegistryLab:
         program: Path | None = None,
     ) -> None:
         self._guarded = guarded
-        self._temporary = folder is None
-        self.folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
-        self.authority = LabAuthority(self.folder / "tls")
-        self.keys = KeyRing(self.folder / "keys", algorithm)
-        identity = self.authority.issue("registry") if tls else None
+        program = program or find_registry()
+        self._temporary: TemporaryFolder | None = None
+        if folder is None:
+            self._temporary = TemporaryFolder("hil-registry-")
+            folder = self._temporary.path
+        self.folder = folder
         settings = settings or RegistrySettings()
-        self.tokens = TokenService(
-            self.keys,
-            accounts or {ACCOUNT: Account(PASSWORD)},
-            tls=self.authority.issue("token") if tls else None,
-            address=settings.address,
-        )
-        self._settings = replace(settings, tls=identity)
-        self.registry = ProcessRegistry(self.folder / "registry", self._settings, program=program)
+        try:
+            self.authority = LabAuthority(self.folder / "tls")
+            self.keys = KeyRing(self.folder / "keys", algorithm)
+            self.tokens = TokenService(
+                self.keys,
+                accounts or {ACCOUNT: Account(PASSWORD)},
+                tls=self.authority.issue("token") if tls else None,
+                address=settings.address,
+            )
+            identity = self.authority.issue("registry") if tls else None
+            self._settings = replace(settings, tls=identity)
+            self.registry = ProcessRegistry(self.folder / "registry", self._settings, program=program)
+        except BaseException:
+            if self._temporary:
+                self._temporary.close()
+            raise
 
     def __enter__(self) -> RegistryLab:
         try:
@@ -139,4 +147,4 @@ class RegistryLab:
         self.registry.close()
         self.tokens.close()
         if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._temporary.close()

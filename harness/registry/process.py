@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,7 @@ from harness.packages import provide
 from harness.registry.children import Launched, spawn
 from harness.registry.configuration import RegistrySettings, configuration_text, socket_address
 from harness.registry.controlled import Controlled
+from harness.registry.folder import TemporaryFolder
 from harness.registry.logs import LogEntry
 from harness.registry.ports import free_port, listening_ports, listens, prove_free
 from harness.registry.program_log import ProgramLog
@@ -61,8 +60,11 @@ class ProcessRegistry(Controlled):
         #: The certificates of token keys that the last start has read; a registry reads them only then.
         self.bundle_read = b""
         self._program = program or find_registry()
-        self._temporary = folder is None
-        self._folder = Path(tempfile.mkdtemp(prefix="hil-registry-")) if folder is None else folder
+        self._temporary: TemporaryFolder | None = None
+        if folder is None:
+            self._temporary = TemporaryFolder("hil-registry-")
+            folder = self._temporary.path
+        self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._secret = secrets.token_hex(32)
         self._port = 0
@@ -342,7 +344,7 @@ class ProcessRegistry(Controlled):
         self.kill()
         self._log.close()
         if self._temporary:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._temporary.close()
 
 
 def _environment() -> dict[str, str]:

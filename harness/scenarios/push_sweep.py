@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from harness.scenarios.push_trials import Lane, Plan
 from harness.scenarios.sweep_results import LaneResult, SweepResult, Trial
 
 if TYPE_CHECKING:
+    from harness.registry.configuration import RegistrySettings
     from harness.registry.engine import Engine
 
 #: Seconds after which Ctrl-C is noticed at the latest.
@@ -51,6 +53,7 @@ class Sweep:
         :raises HarnessError: an option is wrong. What the lab fails in ends that client only.
         """
         began = time.monotonic()
+        _ = self.plan.own_store  # what cannot be is told before anything begins
         engine, no_engine = self._engine()
         interrupted = False
         try:
@@ -62,9 +65,7 @@ class Sweep:
                         pass
                 except KeyboardInterrupt:
                     interrupted = True
-                    with uninterrupted("undo the faults of the sweep"):
-                        self.end()
-                        wait(lanes)
+                    self._end_all(lanes)
         finally:
             if engine is not None and (close := getattr(engine, "close", None)) is not None:
                 close()
@@ -84,6 +85,17 @@ class Sweep:
         self._stop.set()
         for lane in list(self._running.values()):
             lane.let_go()
+
+    def _end_all(self, lanes: Sequence[Future[LaneResult]]) -> None:
+        """End all lanes in order. :raises KeyboardInterrupt: a third Ctrl-C came before that was done."""
+        try:
+            with uninterrupted("undo the faults of the sweep"):
+                self.end()
+                wait(lanes)
+        except KeyboardInterrupt:
+            if not all(lane.done() for lane in lanes):
+                raise
+            # One that waited until now: what it wants was done.
 
     def _client(self, name: str, engine: Engine | None, no_engine: BlockedError | None) -> LaneResult:
         if self._stop.is_set():
@@ -105,7 +117,8 @@ class Sweep:
 
         alone = sum(PUSH_CLIENTS[each].needs_engine for each in self.clients) == 1
         with (
-            RegistryBench(engine=engine) as bench,
+            _store(self.plan.own_store) as settings,
+            RegistryBench(engine=engine, settings=settings) as bench,
             History(self.run_dir / f"history-{name}.jsonl") as history,
         ):
             versions = {"python": platform.python_version(), name: bench.push_client(name).version}
@@ -121,6 +134,22 @@ class Sweep:
             how = "interrupted" if self._stop.is_set() else "finished"
             history.add(RunEnded(how=how))  # type: ignore[arg-type]
             return lane.result() if failure is None else _failed(lane.result(), failure)
+
+
+@contextmanager
+def _store(size: int) -> Iterator[RegistrySettings]:
+    """Give settings of a registry whose store is on a file system of its own, where that has a size.
+
+    :raises BlockedError: it cannot be made here.
+    """
+    from harness.faults.own_store import OwnStore
+    from harness.registry.configuration import RegistrySettings
+
+    if not size:
+        yield RegistrySettings()
+        return
+    with OwnStore(size) as store:
+        yield RegistrySettings(storage=store.folder)
 
 
 def _failed(result: LaneResult, error: HarnessError) -> LaneResult:

@@ -11,7 +11,13 @@ import pytest
 from support.plans import Ended, lay_out, write_plan
 from support.processes import wait_until, with_environment
 
-HIL = (sys.executable, "-c", "from harness.cli import main; main()")
+#: It ends with who tests it, whose pipes nobody would read any more; and Ctrl-C is heard also where a shell
+#: has started the tests in its background, with SIGINT ignored, which children inherit.
+HIL = (
+    *("setpriv", "--pdeathsig", "TERM", "--", sys.executable, "-c"),
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from harness.cli import main; main()",
+)
 
 
 class Project:

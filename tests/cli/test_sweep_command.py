@@ -81,20 +81,34 @@ def test_a_mistake_is_told_at_once(project, words, hint) -> None:
     assert not (project.folder / "reports").exists()
 
 
-def test_ctrl_c_undoes_what_is_disturbed_and_judges_what_there_is(project) -> None:
+@pytest.fixture
+def under_way(project):
+    """A sweep that would go on for an hour, after its first trial."""
     many = ("--client", "oci-renew", "--action", "restart", "--repeat", "500", "-o", "json")
     process = project.start("sweep", "push", *many, *SMALL)
-    assert process.stderr is not None
     while "reported done" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    ended = project.end(process)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "terminal-closed"])
+def test_who_is_interrupted_undoes_what_is_disturbed_and_judges_what_there_is(
+    project, under_way, number
+) -> None:
+    under_way.send_signal(number)
+    ended = project.end(under_way)
     assert ended.code == 130
     told = json.loads(ended.stdout)
     assert told["interrupted"]
     verdicts = [each["verdict"] for each in told["trials"]]
     assert verdicts[0] == "MATCH"
     assert set(verdicts[1:]) <= {"MATCH", "NOT_REACHED"}  # the last push may have been let go
+    project.assert_nothing_left()
+
+
+def test_a_kill_leaves_nothing_behind(project, under_way) -> None:
+    under_way.kill()
+    assert project.end(under_way).code == -signal.SIGKILL
     project.assert_nothing_left()
 
 

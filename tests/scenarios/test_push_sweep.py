@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.engine import private_engine
+from support.processes import wait_until
 
 from harness.cli.sweep_text import closing, render
 from harness.errors import BlockedError
@@ -200,6 +203,25 @@ def test_a_client_without_its_engine_is_blocked_and_says_what_helps(tmp_path) ->
     text = "\n".join(closing(result))
     assert "BLOCKED docker-naive: No Docker engine here." in text
     assert "hint: hil engine up" in text
+
+
+def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path) -> None:
+    """The second one comes while the first one's undoing is under way, which has handlers of its own."""
+
+    def twice(trial: Trial) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until(lambda: signal.getsignal(signal.SIGINT) is not handler, "the undoing")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    plan = Plan(("restart",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        result = Sweep(["oci-once"], plan, tmp_path, lambda: None, told=twice).run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.interrupted
+    assert [trial.verdict for trial in result.trials] == ["MATCH"]
 
 
 def test_a_sweep_that_is_told_to_end_gives_what_there_is(tmp_path) -> None:
