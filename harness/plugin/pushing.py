@@ -160,7 +160,7 @@ class Push:
             )
         image = self.content(content)
         repository = self.repository if repository is None else repository
-        opened = self._client(client)
+        opened = self.client(client)
         destination = self.bench.destination(repository, tag, client=client)
         driver = self.driver(client, opened)
         doing = f"push {destination.reference} by {client}" + (f", {action} {at}" if at else "")
@@ -219,7 +219,8 @@ class Push:
             return self.shelf[content]
         return content if isinstance(content, Image | Index) else made(content)
 
-    def _client(self, name: str) -> PushClient:
+    def client(self, name: str) -> PushClient:
+        """Return the client ``name``; raises as :meth:`__call__`."""
         from harness.lab.push_bench import needs_engine
 
         if needs_engine(name):

@@ -80,6 +80,7 @@ C, A, P = TruthState.COMPLETE, TruthState.ABSENT, TruthState.PARTIAL
         # Section 5: its cache has the registry take a manifest of what is not there.
         ("remove-layer-link", "before:manifest-put", True, (C, P)),
         ("collect-garbage-restart", "before:manifest-put", False, (A, A)),
+        ("collect-garbage-read-only", "before:manifest-put", False, (A, A)),
         ("disk-full", "before:manifest-put", False, (A, A)),
         ("kill-at-open:layer-link", "before:blob-put", False, (A, A)),
     ],
