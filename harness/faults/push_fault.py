@@ -56,6 +56,11 @@ class PushFault:
         return str(self._point) if isinstance(self._point, FaultPoint) else f"random@{self._point:.3f}s"
 
     @property
+    def pushed_again(self) -> bool:
+        """Whether the same image is to be pushed once more: only that shows what the action did."""
+        return self.struck and self._action.pushed_again
+
+    @property
     def struck(self) -> bool:
         """Whether the push came to the point and the action was done."""
         return bool(self.detail)

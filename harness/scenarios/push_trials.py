@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
-from harness.errors import HarnessError
+from harness.errors import ConfigurationError, HarnessError
 from harness.faults.push_fault import PushFault
 from harness.faults.registry_actions import registry_action
 from harness.faults.registry_points import FaultPoint
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 TAG = "1"
 #: While one of these lasts the registry cannot be read: it is undone before the truth is.
 _SILENCING = ("pause", "stop")
+#: Pushes of a lane before its first trial.
+_UNDISTURBED = 2
+#: Bytes for a push's config, manifest and links, each a page of its own.
+_SMALL_FILES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,33 @@ class Plan:
     layers: int = 4
     layer_size: int = 1 << 20
     soak: float = 0.0
+
+    def points_of(self, action: str) -> tuple[FaultPoint, ...]:
+        """Return the points at which ``action`` makes sense; all where that is at none of them."""
+        step = registry_action(action).strikes_in
+        fitting = tuple(each for each in self.points if (each.when, each.step) == ("before", step))
+        return fitting or self.points
+
+    @property
+    def trials(self) -> int:
+        """How many there are for each client."""
+        return sum(len(self.points_of(action)) for action in self.actions) * self.repeat
+
+    @property
+    def own_store(self) -> int:
+        """Bytes of the file system that the store has to be on, for all images; 0 where none is needed.
+
+        :raises ConfigurationError: an action that needs one is to strike at random instants.
+        """
+        needing = [name for name in self.actions if registry_action(name).needs_own_store]
+        if not needing:
+            return 0
+        if self.soak:
+            raise ConfigurationError(
+                f"{needing[0]} does not strike at random instants.", hint="Leave out --soak."
+            )
+        pushes = _UNDISTURBED + self.trials
+        return pushes * (self.layers * self.layer_size + _SMALL_FILES) * 5 // 4
 
 
 class Lane:
@@ -116,17 +147,17 @@ class Lane:
 
     def _run(self) -> None:
         number = self._bench.proxy.last
-        first = self._push(None)
+        first, _ = self._push(None)
         recorded = self._bench.proxy.exchanges(number)
         # The first push of a process loads and connects what the others find ready.
-        second = self._push(None)
+        second, _ = self._push(None)
         self._push_seconds = second.report.seconds - second.report.waited
         self._restart_seconds = self._bench.registry.restart().seconds
         if self._plan.soak:
             self._soak()
         else:
             for action in self._plan.actions:
-                for asked in self._plan.points:
+                for asked in self._plan.points_of(action):
                     self._at(asked, passed(asked, recorded), action)
         self._bench.registry.restart()
         self._driver.look_again([first, second, *(each for _, each in self._trials if each is not None)])
@@ -135,8 +166,11 @@ class Lane:
         for _ in range(self._plan.repeat):
             if self._stop.is_set():
                 return
-            if point is None:
-                self._never(asked, action)
+            step = registry_action(action).strikes_in
+            if step is not None and (asked.when, asked.step) != ("before", step):
+                self._never(asked, action, f"{action} strikes only at before:{step}")
+            elif point is None:
+                self._never(asked, action, "an undisturbed push of this client does not pass it")
             else:
                 self._trial(str(asked), point, action)
 
@@ -149,24 +183,25 @@ class Lane:
                     return
                 self._trial("random", random.uniform(0.0, self._push_seconds), action)
 
-    def _never(self, asked: FaultPoint, action: str) -> None:
-        """Note a point that the undisturbed push of this client does not come to."""
+    def _never(self, asked: FaultPoint, action: str, why: str) -> None:
+        """Note a point at which nothing is tried."""
         self._history.add(
             Fault(
                 point=str(asked),
                 action=action,
                 subject=Subject("registry-image", self._name),
                 state="not-reached",
-                detail="an undisturbed push of this client does not pass it",
+                detail=why,
             )
         )
-        self._note(Trial(self._name, str(asked), action, reason="its push does not pass this point"))
+        self._note(Trial(self._name, str(asked), action, reason=why))
 
     def _trial(self, asked: str, point: FaultPoint | float, action: str) -> None:
         """Push once; the fault strikes at a point, or after some seconds."""
         began = time.monotonic()
         fault = self._fault = PushFault(self._bench, self._history, registry_action(action), point)
-        transfer = self._push(fault, undo_first=action.startswith(_SILENCING))
+        struck, again = self._push(fault, undo_first=action.startswith(_SILENCING))
+        transfer = again or struck
         trial = Trial(
             self._name,
             asked,
@@ -178,6 +213,7 @@ class Lane:
             pushed=transfer.report.seconds,
             waited=transfer.report.waited,
             reason=fault.detail,
+            at_first=struck.report.result if again else "",
         )
         self._note(trial, transfer if fault.struck else None)
 
@@ -185,20 +221,25 @@ class Lane:
         self._trials.append((trial, transfer))
         self._told(trial)
 
-    def _push(self, fault: PushFault | None, *, undo_first: bool = False) -> Transfer:
-        """Push an image of which neither this registry nor an engine has seen a layer."""
+    def _push(self, fault: PushFault | None, *, undo_first: bool = False) -> tuple[Transfer, Transfer | None]:
+        """Push an image of which neither this registry nor an engine has seen a layer.
+
+        :returns: that push, and the next one of the same image where the fault wants one.
+        """
         self._pushes += 1
         destination = self._bench.destination(f"sweep/{self._name}-{self._pushes}", TAG, client=self._name)
         image = self._image(f"{destination.reference}")
         self._client.prepare(image, destination)
         try:
             with fault.armed(destination.reference) if fault is not None else nullcontext():
-                return self._driver.push(
+                done = self._driver.push(
                     image,
                     destination,
                     meanwhile=fault.strike if fault is not None else None,
                     settle=fault.undo if fault is not None and undo_first else None,
                 )
+            again = fault is not None and fault.pushed_again
+            return done, self._driver.push(image, destination) if again else None
         finally:
             self._client.forget(image, destination)
 

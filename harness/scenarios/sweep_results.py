@@ -23,6 +23,8 @@ class Trial:
     ``reported``: the client's result; ``truth``: the state of the image by API and store. ``outcome``,
     ``verdict``: the judge's words, or :data:`NOT_REACHED`. ``others``: the verdict on each other reporter.
     ``seconds``: of the whole trial; ``pushed``: of the push alone; ``waited``: what the client slept.
+    ``at_first``: where the action has the image pushed again, what was reported of the push that it struck;
+    all the rest is then about the next one.
     """
 
     client: str
@@ -38,6 +40,7 @@ class Trial:
     waited: float = 0.0
     others: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    at_first: str = ""
 
     @property
     def reached(self) -> bool:
@@ -59,6 +62,7 @@ class Trial:
             "at": self.at,
             "others": dict(self.others),
             "reason": self.reason,
+            "at_first": self.at_first,
         }
 
 

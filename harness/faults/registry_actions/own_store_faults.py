@@ -10,6 +10,7 @@ from harness.errors import BlockedError, HarnessBug, InfrastructureError
 from harness.faults.openings import HeldOpening, check_can_hold
 from harness.faults.own_store import check_can_mount, fill, free, is_own_store
 from harness.faults.registry_actions.protocol import Base, Bench, Gate, store_of, told, while_held, words_of
+from harness.faults.registry_points import Step
 from harness.registry.service import Restart
 
 _OPEN_SECONDS = 30.0
@@ -20,6 +21,12 @@ FILES = {
     "manifest-blob": re.compile(f"{_V2}/blobs/sha256/[0-9a-f]{{2}}/{_HEX}/data"),
     "layer-link": re.compile(f"{_V2}/repositories/.+/_layers/sha256/{_HEX}/link"),
     "tag-link": re.compile(f"{_V2}/repositories/.+/_manifests/tags/[^/]+/current/link"),
+}
+#: The request in which a registry writes each of them.
+_WRITTEN_IN: dict[str, Step] = {
+    "manifest-blob": "manifest-put",
+    "layer-link": "blob-put",
+    "tag-link": "manifest-put",
 }
 
 
@@ -73,9 +80,11 @@ class KillsAtOpening(Base):
     """
 
     needs_own_store = True
+    pushed_again = True
 
     def __init__(self, name: str, about: str, what: str) -> None:
         super().__init__(name, about)
+        self.strikes_in = _WRITTEN_IN[what]
         self._file = FILES[what]
         self._what = what
         self._opening: HeldOpening | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.errors import BlockedError, ConfigurationError
 
 if TYPE_CHECKING:
+    from harness.faults.registry_points import Step
     from harness.registry.assembled import RegistryLab
     from harness.registry.service import RegistryService, Restart
     from harness.registry.token_service import TokenService
@@ -76,6 +77,10 @@ class RegistryAction(Protocol):
 
     #: Whether the registry's store must be a :class:`harness.faults.own_store.OwnStore`.
     needs_own_store: bool
+    #: The step before which alone it makes sense; None: anywhere.
+    strikes_in: Step | None
+    #: Whether only the next push of the same image shows what it did.
+    pushed_again: bool
 
     @property
     def name(self) -> str:
@@ -112,6 +117,8 @@ class Base:
     """What most actions have in common: they need nothing, prepare nothing and leave nothing."""
 
     needs_own_store = False
+    strikes_in: Step | None = None
+    pushed_again = False
 
     def __init__(self, name: str, about: str) -> None:
         self.name = name
