@@ -24,6 +24,7 @@ from harness.registry.clients.engine_images import (
     engine_of,
     left_as_found,
 )
+from harness.registry.clients.engine_waits import seconds_waited
 from harness.registry.clients.program import run_program
 from harness.registry.clients.protocol import Destination, PullClient, PushClient, Report, Result
 from harness.registry.tls import write_private
@@ -84,6 +85,7 @@ class _DockerCli:
         }
         result, error = results.get(code, ("failed", last))
         digests = said.findall(text)
+        took = time.monotonic() - began
         return Report(
             result,
             text,
@@ -91,7 +93,8 @@ class _DockerCli:
             error=error,
             command=" ".join(words),
             exit_code=code,
-            seconds=time.monotonic() - began,
+            seconds=took,
+            waited=min(took, seconds_waited(text)),
         )
 
     @contextmanager

@@ -16,6 +16,7 @@ from harness.registry.clients.engine_images import (
     left_as_found,
     sdk_failures,
 )
+from harness.registry.clients.engine_waits import seconds_waited
 from harness.registry.clients.protocol import Destination, PullClient, PushClient, Report, Result
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ def report_of(engine: Engine, act: Callable[[Session], str], *, deadline: float,
         result, reason = ("interrupted", f"not done after {deadline:g} s") if late else ("failed", str(error))
         heard.append(f"{type(error).__module__}.{type(error).__qualname__}: {error}\n")
     took = time.monotonic() - began
-    return Report(result, "".join(heard), digest=digest, error=reason, basis=basis, seconds=took)
+    text = "".join(heard)
+    waited = min(took, seconds_waited(text))
+    return Report(result, text, digest=digest, error=reason, basis=basis, seconds=took, waited=waited)
 
 
 # -- push ---------------------------------------------------------------------------------------------

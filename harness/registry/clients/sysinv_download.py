@@ -159,6 +159,7 @@ class SysinvDownload:
         for failed in range(1, self._tries + 1):
             report = self._attempt(wanted, lines, max(0.0, end - time.monotonic()))
             text += report.text
+            waited += report.waited  # by the engine, within the try
             if report.result != "failed" or failed == self._tries:
                 break
             pause = self._pause(failed)
