@@ -245,6 +245,8 @@ class Probe:
         if failed:
             path, reason = next(iter(failed.items()))
             if path == attribute.pattern and "No such file" in reason:
+                if answer.rows(attribute.pattern):
+                    return _Reading(Unknown("contradictory: printed, and said to be missing"), pattern)
                 return self._not_exposed(attribute)
             return _Reading(Unknown(reason), self._path(path))
         files = answer.rows(attribute.pattern)

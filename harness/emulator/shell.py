@@ -14,7 +14,7 @@ from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled
 from harness.emulator.programs.base import Executable, Invocation, Main, ProgramExit, Streams
 from harness.emulator.shell_builtins import BUILTINS, SPECIAL, LoopControl, ShellExit
 from harness.emulator.shell_expansion import Expander
-from harness.emulator.shell_files import Messages, RedirectionError, redirected
+from harness.emulator.shell_files import Messages, NotReadable, RedirectionError, redirected
 from harness.emulator.shell_syntax import (
     Chain,
     Command,
@@ -423,6 +423,10 @@ class ProgramNotFound(Exception):
         self.status = status
 
 
+#: Programs that end with something else than 1 where they cannot write.
+_STATUS_OF_TROUBLE = {"grep": 2, "ls": 2, "sort": 2}
+
+
 def call(main: Main, invocation: Invocation) -> int:
     """Run ``main``; return its status, or minus the number of the signal that ended it."""
     try:
@@ -437,8 +441,9 @@ def call(main: Main, invocation: Invocation) -> int:
     except OSError as error:  # standard output cannot take more: what every program says of it
         if isinstance(error, BrokenPipeError):
             raise
-        invocation.complain(f"write error: {os.strerror(error.errno or 0)}")
-        return 1
+        what = "-" if isinstance(error, NotReadable) else "write error"
+        invocation.complain(f"{what}: {os.strerror(error.errno or 0)}")
+        return _STATUS_OF_TROUBLE.get(invocation.name, 1)
     invocation.streams.stdout.flush()
     return status
 

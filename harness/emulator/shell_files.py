@@ -46,6 +46,29 @@ class FileOut:
         return False
 
 
+class NotReadable(OSError):
+    """Standard input was opened for writing only (EBADF)."""
+
+
+class OneWay:
+    """A descriptor that was opened the other way round: it cannot be read, or not be written."""
+
+    def read(self, length: int = -1) -> bytes:
+        """:raises NotReadable: always."""
+        raise NotReadable(errno.EBADF, os.strerror(errno.EBADF))
+
+    def write(self, data: bytes) -> None:
+        """:raises OSError: EBADF, always."""
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def isatty(self) -> bool:
+        """It is none, and need not be one: nothing comes of it."""
+        return False
+
+
 class RedirectionError(Exception):
     """A file for a redirection cannot be had; ``text`` is what the shell says."""
 
@@ -136,7 +159,9 @@ def redirected(shell: Shell, redirects: tuple[Redirect, ...]) -> Iterator[Stream
                 slots[redirect.fd] = FileOut(handle)
         except OSError as error:
             raise shell.messages.cannot_open(target, error, redirect.operator == "<") from None
-    yield Streams(slots[0], slots[1], slots[2])  # type: ignore[arg-type] # what a slot holds is not in its type
+    stdin = slots[0] if hasattr(slots[0], "read") else OneWay()
+    stdout, stderr = (slots[fd] if hasattr(slots[fd], "write") else OneWay() for fd in (1, 2))
+    yield Streams(stdin, stdout, stderr)  # type: ignore[arg-type] # what a slot holds is not in its type
 
 
 def _target(shell: Shell, redirect: Redirect) -> str:

@@ -124,7 +124,8 @@ def _read(file: Path) -> CommentedMap:
         raise ConfigurationError(f"{file} is not YAML: {error}.", hint="Mend the YAML there.") from None
     except RecursionError:
         raise _no_inventory(file, "it is nested too deeply") from None
-    except (ValueError, OverflowError) as error:  # a value with the form of a date or a number that is none
+    except (ValueError, OverflowError, TypeError, AttributeError, LookupError) as error:
+        # A value with the form of a date, a number or a key that is none; ruamel lets each error through.
         raise _no_inventory(file, f"it holds a value that cannot be read: {str(error)[:80]}") from None
     if not isinstance(tree, CommentedMap):
         raise ConfigurationError(

@@ -237,6 +237,12 @@ cat nope data/one > out 2>&1; cat out
 ls nope 2> out; cat out
 echo err >&2
 echo err 1>&2 2>/dev/null
+echo y < data/one >&0; echo $?
+printf y < data/one >&0; echo $?
+cat data/one < data/a.txt >&0
+ls data < data/a.txt >&0
+grep beta data/a.txt < data/one >&0
+cat > out <&1
 > out; ls out
 2>/dev/null cat nope; echo $?
 A=b; echo $A ${{A}}c "$A" '$A'

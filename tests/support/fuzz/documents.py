@@ -233,12 +233,13 @@ labs:
             address: 0000:b2:00.0
             identity: 64:4c:36:77:01:00
             irreversible: [root-key, key-cancellation]
-            emulated: {sr_cancelled: [3], flash_count: 12, profile: {prepare_seconds: 2}}
+            emulated:
+              {sr_root: "%s", sr_cancelled: [3], flash_count: 12, profile: {prepare_seconds: 2}}
       reached:
         ssh: {address: lab-host.example, user: sysadmin, credentials: {env: LAB_TEST_PASSWORD}}
         power: {command: {off: "true", on: "false"}}
       here: {local: true}
-"""
+""" % (b"ab" * 32)
     return (full, small, small)
 
 
