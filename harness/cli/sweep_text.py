@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.judgement.model import Outcome, VerdictKind
+from harness.report.printable import printable
 from harness.scenarios.sweep_results import NOT_REACHED, WEAK, LaneResult, SweepResult, Trial
 
 #: Columns that a table may have besides its points, so that it is readable in 120.
@@ -43,7 +44,7 @@ def render(result: SweepResult, *, colour: bool, width: int = 120) -> str:
         for first in range(0, len(lanes), _CLIENTS_A_TABLE):
             console.print(_table(action, lanes[first : first + _CLIENTS_A_TABLE]))
     for line in closing(result):
-        console.print(line, markup=False)
+        console.print(printable(line), markup=False)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip().splitlines())
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from harness.errors import (
 
 #: Tokens and error bodies are small; what is larger is not one.
 _SMALL = 1 << 20
+#: What a header can carry of one: visible ASCII.
+_TOKEN = re.compile(r"[!-~]+")
 _CHALLENGE = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))')
 
 
@@ -112,26 +115,35 @@ def _token(body: bytes, endpoint: Endpoint) -> str:
     try:
         found = json.loads(body)
         token = found.get("token") or found["access_token"]  # StarlingX's has the second alone
-    except (ValueError, KeyError, AttributeError):
+        if not _TOKEN.fullmatch(token):  # it goes into a header
+            raise ValueError
+    except (ValueError, RecursionError, KeyError, AttributeError, TypeError):
         raise InfrastructureError(f"What {endpoint.url} answered holds no token.") from None
     return str(token)
 
 
 @dataclass(slots=True)
 class Answer:
-    """A response whose body is still to be read. ``length``: the announced one; None where none is."""
+    """A response whose body is still to be read. ``length``: the announced one; None where none is.
+
+    ``deadline``: the seconds that a body may take which is read as a whole.
+    """
 
     status: int
     headers: Mapping[str, str]
     length: int | None
+    deadline: float
     _response: http.client.HTTPResponse = field(repr=False)
 
-    def readinto(self, buffer: memoryview) -> int:
+    def readinto(self, buffer: memoryview, *, arrived: bool = False) -> int:
         """Read the next bytes; 0 at the end, which comes early where a server breaks off.
 
+        :param arrived: return with what has arrived, instead of waiting until ``buffer`` is full.
         :raises LinkLostError: the connection broke. :raises DeadlineError: nothing came in time.
         """
         try:
+            if arrived and self._response.length != 0:
+                buffer = buffer[: len(self._response.peek(1)) or None]
             return self._response.readinto(buffer)
         except TimeoutError:
             raise DeadlineError("The registry stopped in the middle of a body.") from None
@@ -143,11 +155,18 @@ class Answer:
             raise LinkLostError(f"The connection broke in the middle of a body: {_reason(error)}.") from None
 
     def read(self, limit: int) -> bytes:
-        """Return the rest of the body. :raises InfrastructureError: it is longer than ``limit`` bytes."""
+        """Return the rest of the body.
+
+        :raises InfrastructureError: it is longer than ``limit`` bytes.
+        :raises DeadlineError: it has not ended in time, such as where it comes byte by byte.
+        """
         view = memoryview(bytearray(limit + 1))
         have = 0
-        while have <= limit and (got := self.readinto(view[have:])):
+        end = time.monotonic() + self.deadline
+        while have <= limit and (got := self.readinto(view[have:], arrived=True)):
             have += got
+            if time.monotonic() > end:
+                raise DeadlineError(f"Waited {self.deadline:g} s for the end of a body; {have} bytes came.")
         if have > limit:
             raise InfrastructureError(f"A body is longer than the {limit} bytes that it may have.")
         return bytes(view[:have])
@@ -225,6 +244,7 @@ class Wire:
                 response.status,
                 {name.lower(): value for name, value in response.headers.items()},
                 response.length,
+                deadline,
                 response,
             )
         finally:

@@ -5,11 +5,13 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.raw_upstream import RawUpstream
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
 from harness.judgement.values import Unknown
@@ -214,6 +216,25 @@ def test_a_registry_that_answers_nothing_is_given_up(registry: ProcessRegistry) 
     registry.resume()
 
 
+def test_a_body_that_comes_byte_by_byte_is_given_up() -> None:
+    """Something arrives all the time, so that no wait for the next byte is ever long."""
+    over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        with suppress(OSError):
+            while not over.wait(0.01):
+                connection.sendall(b"x")
+
+    with RawUpstream(drip) as upstream:
+        try:
+            with ApiTruth(upstream.endpoint, stall=0.3) as api:
+                assert "Waited 0.3 s for the end of a body" in api.image(REFERENCE).why
+        finally:
+            over.set()
+
+
 # -- who answers -------------------------------------------------------------------------------------------
 
 
@@ -277,7 +298,13 @@ def test_without_credentials_it_does_not_let_us_in(lab: RegistryLab) -> None:
         api.check()
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"no", b'{"token": null}'])
+NO_TOKENS = [
+    *(b"{}", b"[]", b"no", b'{"token": null}', b'{"token": 5}', b'{"token": ["a"]}', b"[" * 100_000),
+    *(b'{"token": "a\\r\\nHost: b"}', b'{"token": "a b"}', '{"token": "\N{SNOWMAN}"}'.encode()),
+]
+
+
+@pytest.mark.parametrize("body", NO_TOKENS, ids=lambda body: repr(body[:20]))
 def test_a_token_service_without_a_token(fake: Fake, body: bytes) -> None:
     fake.answers["/v2/"] = answer(b"", 401, WWW_Authenticate=f'Bearer realm="{fake.url}/token",service="s"')
     fake.answers["/token?service=s&account=me"] = answer(body)

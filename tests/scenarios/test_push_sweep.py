@@ -205,6 +205,13 @@ def test_a_client_without_its_engine_is_blocked_and_says_what_helps(tmp_path) ->
     assert "hint: hil engine up" in text
 
 
+def test_what_a_registry_says_does_not_steer_the_terminal() -> None:
+    lane = LaneResult("skopeo", failed="404 \x1b]0;mine\x07\x1b[2J")
+    text = render(SweepResult((lane,), 1.0), colour=False)
+    assert r"INFRA skopeo: 404 \x1b]0;mine\x07\x1b[2J" in text
+    assert "\x1b" not in text
+
+
 def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path) -> None:
     """The second one comes while the first one's undoing is under way, which has handlers of its own."""
 
