@@ -1,7 +1,8 @@
 """Permits: the only way to change anything on a host (design rule 7).
 
-A permit names one act on one host: a command line, or the bytes that go to a path. Only the packages
-``cards``, ``registry`` and ``lab`` hold an :class:`Authority`; ``tests/test_import_rules.py`` holds that.
+A permit names one act on one host (or control plane): a command line, or the bytes that go to a path. Only
+the packages ``cards``, ``registry``, ``controlplane`` and ``lab`` hold an :class:`Authority`, which
+``tests/test_import_rules.py`` holds.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from harness.errors import RefusedError
 
-Act = Literal["flash", "reset", "upload", "signal", "cancel-update", "report", "remove", "power", "service"]
+ControlPlaneAct = Literal[
+    "image-upload", "image-delete", "image-apply", "image-remove", "label-assign", "label-remove",
+    "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
+]  # fmt: skip
+CardAct = Literal["flash", "reset", "upload", "signal", "cancel-update", "report", "remove"]
+Act = Literal[CardAct, ControlPlaneAct, "power", "service"]
 
 #: Which package may permit which acts.
 AUTHORITIES: dict[str, frozenset[Act]] = {
-    "cards": frozenset({"flash", "reset", "upload", "signal", "cancel-update", "report", "remove"}),
+    "controlplane": frozenset(get_args(ControlPlaneAct)),
+    "cards": frozenset(get_args(CardAct)),
     "lab": frozenset({"power", "remove"}),
     "registry": frozenset({"service"}),
 }
@@ -84,7 +91,7 @@ def genuine(permit: object) -> Permit:
                 return permit
     raise RefusedError(
         "A permit cannot be made by hand.",
-        hint="Use the operations of harness.cards, harness.registry or harness.lab.",
+        hint="Use the operations of harness.cards, harness.registry, harness.controlplane or harness.lab.",
     )
 
 

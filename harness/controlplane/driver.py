@@ -1,0 +1,333 @@
+"""One StarlingX system: what it says is recorded as claims, what is asked as intents, past the interlock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from harness.controlplane.changes import Change, WayIn
+from harness.controlplane.gate import Gate
+from harness.controlplane.protocol import (
+    Alarm,
+    DeviceImage,
+    DeviceImageState,
+    DeviceLabel,
+    HostState,
+    Label,
+    PciDevice,
+    Said,
+    Upload,
+    statement,
+)
+from harness.errors import ConfigurationError, DeadlineError, InfrastructureError
+from harness.judgement.records import Claim, Evidence, Intent, Subject
+from harness.judgement.values import Unknown, Value
+from harness.record.operations import Recording, recorded_operation
+
+S = TypeVar("S", bound=Said)
+#: The update of one functional image takes up to an hour before the system itself gives it up (section 4.7).
+UPDATE_DEADLINE: Final = 2 * 3600.0
+_PAUSES: Final = (0.05, 5.0)
+_BUSY: Final = ("in-progress", "in-progress-aborted")
+
+
+class SystemDriver:
+    """A :class:`harness.controlplane.protocol.ControlPlane` that records.
+
+    :param way: how the system is asked. :param gate: its interlock. :param history: where all is recorded.
+    """
+
+    def __init__(self, way: WayIn, gate: Gate, history: Recording) -> None:
+        self._way = way
+        self._gate = gate
+        self._history = history
+
+    @property
+    def name(self) -> str:
+        """The controller's name in the inventory."""
+        return self._way.name
+
+    @property
+    def reporter(self) -> str:
+        """Who makes the claims."""
+        return self._way.reporter
+
+    def close(self) -> None:
+        """Release the connection; may be called twice."""
+        self._way.close()
+
+    # -- what it says ---------------------------------------------------------------------------------
+
+    def images(self) -> list[DeviceImage]:
+        """Return all images."""
+        return self._claimed(self._way.images())
+
+    def image(self, ident: str) -> DeviceImage:
+        """Return one image by uuid, id or name."""
+        return self._claimed([self._way.image(ident)])[0]
+
+    def states(self) -> list[DeviceImageState]:
+        """Return what became of each image on each device."""
+        return self._claimed(self._way.states())
+
+    def labels(self) -> list[DeviceLabel]:
+        """Return all labels."""
+        return self._claimed(self._way.labels())
+
+    def devices(self, hostname: str) -> list[PciDevice]:
+        """Return the PCI devices of a host, disabled ones too."""
+        return self._claimed(self._way.devices(hostname))
+
+    def device(self, hostname: str, device: str) -> PciDevice:
+        """Return one PCI device of a host by name or address."""
+        return self._claimed([self._way.device(hostname, device)])[0]
+
+    def hosts(self) -> list[HostState]:
+        """Return all hosts."""
+        return self._claimed(self._way.hosts())
+
+    def host(self, hostname: str) -> HostState:
+        """Return one host by its hostname."""
+        return self._claimed([self._way.host(hostname)])[0]
+
+    def alarms(self) -> list[Alarm]:
+        """Return the alarms that are set."""
+        return self._claimed(self._way.alarms())
+
+    # -- what is asked of it --------------------------------------------------------------------------
+
+    def upload(self, image: Upload) -> DeviceImage:
+        """Upload an image; return it as the system shows it.
+
+        :raises RefusedError: no card of the system may get what it is, decided from its bytes.
+        """
+        shown = self._one(Change("image-upload", image=image), DeviceImage)
+        self._gate.learn(shown.uuid, image.content)
+        return shown
+
+    def delete(self, uuid: str) -> None:
+        """Delete an image."""
+        self._change(Change("image-delete", uuid))
+        self._gate.forget(uuid)
+
+    def apply(self, uuid: str, labels: Collection[Label] = ()) -> DeviceImage:
+        """Apply an image to the devices with any of the labels; without labels to every device.
+
+        :raises RefusedError: one of them may not get what it is.
+        """
+        return self._one(Change("image-apply", uuid, labels=tuple(labels)), DeviceImage)
+
+    def remove(self, uuid: str, labels: Collection[Label] = ()) -> DeviceImage:
+        """Take back what :meth:`apply` did."""
+        return self._one(Change("image-remove", uuid, labels=tuple(labels)), DeviceImage)
+
+    def assign_labels(
+        self, hostname: str, device: str, labels: Mapping[str, str], *, overwrite: bool = False
+    ) -> list[DeviceLabel]:
+        """Give a device labels; return the new ones.
+
+        :raises RefusedError: an image that is applied to one of them may not go to the device.
+        """
+        change = Change("label-assign", hostname, device, tuple(labels.items()), overwrite=overwrite)
+        return [said for said in self._change(change) if isinstance(said, DeviceLabel)]
+
+    def remove_labels(self, hostname: str, device: str, keys: Collection[str]) -> None:
+        """Take labels off a device, all values of each key."""
+        self._change(Change("label-remove", hostname, device, keys=tuple(keys)))
+
+    def update(self, hostname: str) -> HostState:
+        """Start writing what is pending on a host; the answer shows the host as it was before.
+
+        :raises RefusedError: a device may not get what is pending for it, or what failed before.
+        """
+        return self._one(Change("host-update", hostname), HostState)
+
+    def abort(self, hostname: str) -> HostState:
+        """Ask that nothing more is written after the image that is being written."""
+        return self._one(Change("host-abort", hostname), HostState)
+
+    def lock(self, hostname: str, *, force: bool = False) -> HostState:
+        """Ask for a host to be locked; the answer shows it as it was before."""
+        return self._one(Change("host-lock", hostname, force=force), HostState)
+
+    def unlock(self, hostname: str) -> HostState:
+        """Ask for a host to be unlocked, which reboots it."""
+        return self._one(Change("host-unlock", hostname), HostState)
+
+    def reboot(self, hostname: str) -> HostState:
+        """Ask for a locked host to be rebooted."""
+        return self._one(Change("host-reboot", hostname), HostState)
+
+    # -- waiting --------------------------------------------------------------------------------------
+
+    def wait_until(
+        self,
+        what: str,
+        look: Callable[[WayIn], Sequence[S]],
+        done: Callable[[Sequence[S]], bool],
+        *,
+        deadline: float,
+    ) -> list[S]:
+        """Look again and again until ``done``; return what was seen last. Each change of it is a claim.
+
+        A system that does not answer meanwhile, as during a reboot of its controller, is asked again.
+
+        :param what: for people: what is waited for. :param look: reads from the system.
+        :param deadline: seconds. :raises DeadlineError: it passed; the message has what was seen last.
+        """
+        end = time.monotonic() + deadline
+        pause = _PAUSES[0]
+        last: Sequence[S] | None = None
+        seen = "nothing"
+        with self._recorded("wait-until", "", {"what": what, "deadline": deadline}) as intent:
+            while True:
+                try:
+                    found = look(self._way)
+                except InfrastructureError as error:
+                    seen = error.message
+                else:
+                    if found != last:
+                        self._claimed(found, intent)
+                    last, seen = found, "; ".join(map(_shown, found)) or "an empty list"
+                    if done(found):
+                        return list(found)
+                if time.monotonic() + pause > end:
+                    raise DeadlineError(
+                        f"Waited {deadline:g} s for {self.name}: {what}; last seen: {seen}.",
+                        hint="The system may be stuck; its own deadlines are an hour for a functional image.",
+                    )
+                # Nothing tells when a system has changed; asking is the only condition there is.
+                time.sleep(pause)
+                pause = min(2 * pause, _PAUSES[1])
+
+    def update_and_wait(self, hostname: str, *, deadline: float = UPDATE_DEADLINE) -> list[DeviceImageState]:
+        """Start the update of a host and wait until it writes nothing more; return the host's states then.
+
+        The answer to the start, and what is shown right after it, can be of before: it is over only once
+        something that was owed has changed, and neither the host nor one of its states is in progress.
+
+        :raises DeadlineError: it does not end in time. :raises ConfigurationError: nothing is owed.
+        """
+        before = {_key(state): state for state in self._states_of(self._way, hostname)}
+        owed = [key for key, state in before.items() if state.status in ("pending", "failed")]
+        if not owed:
+            raise ConfigurationError(
+                f"{self.name} has nothing to write on {hostname}: no state there is pending or failed.",
+                hint="Apply an image first, to all devices or to a label that one has.",
+            )
+        self.update(hostname)
+        host: list[HostState] = []
+
+        def look(way: WayIn) -> list[DeviceImageState]:
+            host[:] = [way.host(hostname)]
+            return self._states_of(way, hostname)
+
+        def over(states: Sequence[DeviceImageState]) -> bool:
+            now = {_key(state): state for state in states}
+            moved = any(now.get(key) != before[key] for key in owed)
+            busy = any(state.status == "in-progress" for state in states)
+            return moved and not busy and host[0].device_image_update not in _BUSY
+
+        ended = self.wait_until(f"the update of {hostname} ends", look, over, deadline=deadline)
+        self.host(hostname)
+        return ended
+
+    def wait_for_host(
+        self, hostname: str, done: Callable[[HostState], bool], what: str, *, deadline: float
+    ) -> HostState:
+        """Wait until a host is as ``done`` says; return it. :raises DeadlineError: it is not, in time."""
+        seen = self.wait_until(
+            f"{hostname} {what}",
+            lambda way: [way.host(hostname)],
+            lambda hosts: done(hosts[0]),
+            deadline=deadline,
+        )
+        return seen[0]
+
+    @staticmethod
+    def _states_of(way: WayIn, hostname: str) -> list[DeviceImageState]:
+        return [state for state in way.states() if state.hostname == hostname]
+
+    # -- recording ------------------------------------------------------------------------------------
+
+    def _one(self, change: Change, kind: type[S]) -> S:
+        (said,) = self._change(change)
+        if not isinstance(said, kind):
+            raise TypeError(f"{change.act} was answered by a {type(said).__name__}")
+        return said
+
+    def _change(self, change: Change) -> list[Said]:
+        with self._recorded(change.act, change.target, change.parameters()) as intent:
+            permits = self._gate.permits(change, self._way)
+            return self._claimed(self._way.carry_out(change, permits), intent)
+
+    @contextmanager
+    def _recorded(self, operation: str, target: str, parameters: Mapping[str, Any]) -> Iterator[int]:
+        subject = Subject("record", "/".join(filter(None, (self.name, target))))
+        said = {**parameters, "reporter": self.reporter}
+        intent = Intent(operation=operation, subject=subject, parameters=said)
+        with recorded_operation(self._history, intent) as underway:
+            yield underway.intent
+
+    def _claimed(self, said: Sequence[S], intent: int | None = None) -> list[S]:
+        """Record what was said; the raw answer stands with the first claim of it."""
+        raw = self._way.evidence
+        rest = Evidence("as the claim before", raw.command, raw.exit_code)
+        for number, one in enumerate(said):
+            self._history.add(
+                Claim(
+                    reporter=self.reporter,
+                    subject=_subject(self.name, one),
+                    statement=statement(one),
+                    evidence=rest if number else raw,
+                    intent=intent,
+                )
+            )
+        return list(said)
+
+
+def _subject(name: str, said: Said) -> Subject:
+    """Return the record that was spoken of; host and address say which card it concerns."""
+    match said:
+        case DeviceImage():
+            return Subject("record", f"{name}/image/{said.uuid}")
+        case DeviceLabel():
+            host, device = _known(said.hostname), _known(said.device)
+            path = "/".join(filter(None, (host, device, f"{said.label_key}={said.label_value}")))
+            return Subject("record", f"{name}/label/{path}", host)
+        case DeviceImageState():
+            host, address = _known(said.hostname), _known(said.address)
+            return Subject(
+                "record", f"{name}/state/{host}/{address}/{_known(said.image_uuid)}", host, address
+            )
+        case PciDevice():
+            host = _known(said.hostname)
+            return Subject("record", f"{name}/device/{host}/{said.address}", host, said.address)
+        case HostState():
+            return Subject("record", f"{name}/host/{said.hostname}", said.hostname)
+        case Alarm():
+            return Subject("record", f"{name}/alarm/{said.alarm_id}/{_known(said.entity_instance_id)}")
+
+
+def _key(state: DeviceImageState) -> tuple[object, ...]:
+    """Return what tells a state from the others, whatever way it was asked for."""
+    return state.address, state.image_uuid
+
+
+def _known(value: Value[str | None]) -> str:
+    return "" if value is None or isinstance(value, Unknown) else value
+
+
+def _shown(said: Said) -> str:
+    """Return what matters of a state for a message: what is known and not empty."""
+    match said:
+        case DeviceImageState():
+            return f"{_known(said.hostname)} {_known(said.address)} {_known(said.image_uuid)}: {said.status}"
+        case HostState():
+            words = (said.administrative, said.operational, said.availability, said.task)
+            update = f"device_image_update {said.device_image_update!r}"
+            return f"{said.hostname}: {' '.join(filter(None, map(_known, words)))}, {update}"
+        case _:
+            return str(statement(said))[:200]

@@ -1,0 +1,202 @@
+"""The interlock of a control plane: permits for changes, judged from the bytes of the images that they move.
+
+What a change may bring to a card is asked of the system; what an image is, is decided from the bytes that the
+harness gave to it. One whose bytes it has not read may do anything that cannot be undone (design rule 7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from harness.cards.interlock import CardEntry, Irreversible, check
+from harness.controlplane.changes import Change
+from harness.controlplane.protocol import EVERY_DEVICE, DeviceImage, Label, Reading
+from harness.errors import HarnessBug, RefusedError
+from harness.hosts.permits import Authority, Permit
+from harness.images import facts as image_facts
+from harness.judgement.values import Unknown
+
+_AUTHORITY = Authority("controlplane")
+#: Hostname of the system and PCI address in it.
+Place = tuple[str, str]
+#: Statuses of what the next update of a host writes (section 4.7).
+_OWED: Final = ("pending", "failed", "in-progress")
+#: The one device that an image without labels goes to (section 1.6).
+_UPDATABLE: Final = "0b30"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """An image whose bytes nobody here has seen."""
+
+    irreversible: frozenset[str] = frozenset(get_args(image_facts.Irreversible))
+
+
+@dataclass(frozen=True, slots=True)
+class Permits:
+    """Permits for one change that the interlock has let pass."""
+
+    change: Change
+    reason: str
+
+    def command(self, host: str, words: Sequence[str]) -> Permit:
+        """Return the permit to ask exactly ``words`` of ``host``."""
+        return _AUTHORITY.command(self.change.act, host, words, self.reason)
+
+    def write(self, host: str, path: str) -> Permit:
+        """Return the permit to put the image of the change at ``path`` of ``host``."""
+        if self.change.image is None:
+            raise HarnessBug(f"A {self.change.act} has no image to write.")
+        digest = hashlib.sha256(self.change.image.content).hexdigest()
+        return _AUTHORITY.write(self.change.act, host, path, digest, self.reason)
+
+
+class Gate:
+    """Permits for one system; every check is made anew from what the system shows at that moment.
+
+    Somebody else may change the system between the check and the act; a card is known by its address alone
+    here, so that one which was exchanged or moved is told by the harness's own look at it, not by this.
+
+    :param name: the controller's name. :param cards: where the system has the cards of the inventory.
+    :param real: whether they are real hardware. :param allowed: what ``--hil-irreversible`` names.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cards: Mapping[Place, CardEntry],
+        *,
+        real: bool,
+        allowed: Collection[str] = frozenset(),
+    ) -> None:
+        self._name = name
+        self._cards = dict(cards)
+        self._real = real
+        self._allowed = frozenset(allowed)
+        self._known: dict[str, Irreversible] = {}
+
+    def learn(self, uuid: str, content: bytes) -> None:
+        """Remember what the image ``uuid`` is, whose bytes the harness has just given to the system."""
+        self._known[uuid] = image_facts.image_facts(content)
+
+    def forget(self, uuid: str) -> None:
+        """Forget an image that was deleted: another one may get its uuid."""
+        self._known.pop(uuid, None)
+
+    def permits(self, change: Change, system: Reading) -> Permits:
+        """Return the permits for ``change``. ``system``: is asked what it would bring to which card.
+
+        :raises RefusedError: it may do to a card what cannot be undone, and that is not permitted there.
+        """
+        if change.act == "image-upload":
+            self._upload(change)
+        for facts, uuid, place in self._brought(change, system):
+            self._check(facts, uuid, place)
+        return Permits(change, self._name)
+
+    # -- what a change brings -------------------------------------------------------------------------
+
+    def _upload(self, change: Change) -> None:
+        """An image that no card of the system may get is not given to it at all."""
+        if change.image is None:
+            raise HarnessBug("An upload without an image was to be permitted.")
+        facts = image_facts.image_facts(change.image.content, change.image.filename)
+        self._somewhere(facts, change.image.filename)
+
+    def _brought(self, change: Change, system: Reading) -> Iterator[tuple[Irreversible, str, Place]]:
+        """Yield each image that ``change`` may bring to a card, and the place of that card."""
+        if change.act == "image-apply":
+            facts = self._facts(change.target)
+            if not facts.irreversible:
+                return
+            self._somewhere(facts, change.target)
+            for place in self._targets(change.labels, system):
+                yield facts, change.target, place
+        elif change.act == "label-assign":
+            address = system.device(change.target, change.device).address
+            for image in system.images():
+                if _may_be_owed(image, change.labels):
+                    yield self._facts(image.uuid), image.uuid, (change.target, address)
+        elif change.act == "host-update":
+            for state in system.states():
+                if state.status in _OWED and (
+                    isinstance(state.hostname, Unknown) or state.hostname == change.target
+                ):
+                    uuid, address = str(state.image_uuid), str(state.address)
+                    yield self._facts(uuid), uuid, (change.target, address)
+
+    def _targets(self, labels: Sequence[Label], system: Reading) -> Iterator[Place]:
+        """Yield the devices that an image reaches now; what gets a label later is checked then."""
+        wanted = set(labels)
+        carriers = {
+            (label.hostname, label.device)
+            for label in system.labels()
+            if (label.label_key, label.label_value) in wanted and label.device is not None
+        }
+        for host in system.hosts():
+            for device in system.devices(host.hostname):
+                if labels and not any(_is(carrier, host.hostname, device.name) for carrier in carriers):
+                    continue
+                if labels or isinstance(device.device_id, Unknown) or device.device_id == _UPDATABLE:
+                    yield host.hostname, device.address
+
+    # -- judging --------------------------------------------------------------------------------------
+
+    def _facts(self, uuid: str) -> Irreversible:
+        return self._known.get(uuid, _Unread())
+
+    def _somewhere(self, facts: Irreversible, name: str) -> None:
+        """:raises RefusedError: no card of the system may get the image."""
+        if not facts.irreversible:
+            return
+        refusals = []
+        for place in self._cards:
+            try:
+                self._check(facts, name, place)
+            except RefusedError as refusal:
+                refusals.append(refusal)
+            else:
+                return
+        if refusals:
+            raise refusals[0]
+        raise RefusedError(
+            f"The image {name} does what cannot be undone, or it cannot be told, and no card of {self._name} "
+            "is in the inventory; nothing was changed."
+        )
+
+    def _check(self, facts: Irreversible, name: str, place: Place) -> None:
+        if not facts.irreversible:
+            return
+        entry = self._cards.get(place)
+        if entry is None:
+            raise RefusedError(
+                f"The image {name} does what cannot be undone, or it cannot be told, and the device "
+                f"{place[1]} of {place[0]} that it would go to is no card of the inventory; nothing was "
+                "changed.",
+                hint="Is the address in the inventory the one that the system shows?",
+            )
+        try:
+            check(entry, facts, self._allowed, self._real)
+        except RefusedError as refusal:
+            unread = " (whose bytes the harness has not read)" if isinstance(facts, _Unread) else ""
+            message = f"{self._name}, image {name}{unread}: {refusal.message}"
+            raise RefusedError(message, hint=refusal.hint) from None
+
+
+def _is(carrier: tuple[object, object], hostname: str, device: str) -> bool:
+    """Whether a label's carrier may be this device; what is not known may be any."""
+    return all(
+        isinstance(said, Unknown) or said == known
+        for said, known in zip(carrier, (hostname, device), strict=True)
+    )
+
+
+def _may_be_owed(image: DeviceImage, labels: Sequence[Label]) -> bool:
+    """Whether a device that gets ``labels`` is owed ``image`` by that."""
+    applied = image.applied_labels
+    if isinstance(applied, Unknown):
+        return True
+    return bool(set(applied or ()) & {*labels, EVERY_DEVICE})

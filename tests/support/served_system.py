@@ -1,0 +1,79 @@
+"""An emulated StarlingX system, reached as a real one is: over HTTP, and over SSH to its controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from support.starlingx_lab import PASSWORD, Lab
+
+from harness.controlplane.session import Login
+from harness.emulator.ssh_server import Listener, SshFace, new_key
+from harness.emulator.starlingx.defects import Defects
+from harness.emulator.starlingx.listening import Listening, install_command
+from harness.hosts.access import Access
+from harness.hosts.ssh import SshHost
+
+
+@dataclass
+class Served:
+    """A lab whose system answers at ``login``; its controller has the command `system`."""
+
+    lab: Lab
+    login: Login
+    listening: Listening = field(repr=False)
+    folder: Path
+    _face: SshFace | None = None
+    _reached: list[SshHost] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, folder: Path, release: str = "head", *, on: tuple[str, ...] = (), **more: Any) -> Served:
+        lab = Lab(folder, Defects(release, on), **more)
+        listening = Listening()
+        url = listening.add("system1", lambda fetch: lab.system)
+        listening.serve()
+        install_command(lab.hosts, release, url, PASSWORD)
+        return cls(lab, Login(url, "admin", PASSWORD), listening, folder)
+
+    def trouble(self, name: str, value: Any = None) -> None:
+        """Make something go wrong in the system, or right again."""
+        self.listening.trouble("system1", name, value)
+
+    def controller(self) -> SshHost:
+        """Return the controller, reached over SSH."""
+        if self._face is None:
+            user_key = new_key()
+            user_key.write_private_key_file(str(self.folder / "key"))
+            face = self._face = SshFace(self.lab.machine, new_key(), user_key)
+            _listener().add(face)
+            line = f"[127.0.0.1]:{face.port} {face.key.get_name()} {face.key.get_base64()}\n"
+            (self.folder / "known_hosts").write_text(line)
+        access = Access(
+            "127.0.0.1",
+            self._face.port,
+            "root",
+            self.folder / "known_hosts",
+            key_file=self.folder / "key",
+        )
+        self._reached.append(SshHost("controller-0.system1", access))
+        return self._reached[-1]
+
+    def close(self) -> None:
+        for reached in self._reached:
+            reached.close()
+        self.listening.close()
+        self.lab.close()
+        if self._face is not None:
+            self._face.socket.close()
+
+
+@cache
+def _listener() -> Listener:
+    """Return what accepts connections to all controllers of the test process."""
+    return Listener()
+
+
+Serve = Callable[..., Served]
