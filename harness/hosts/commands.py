@@ -14,6 +14,9 @@ from harness.errors import RefusedError
 #: So that messages and numbers of remote tools do not depend on the account's language.
 LOCALE = "LC_ALL=C.UTF-8"
 
+#: Holds the login of a StarlingX controller's commands; it may print, and is read by the line that uses it.
+OPENRC = "/etc/platform/openrc"
+
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
 _GLOB_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./*?\[\]-]*[*?\[][A-Za-z0-9_@%+=:,./*?\[\]-]*")
 _ANY = re.compile(r"[^\0\n]*")
@@ -33,7 +36,8 @@ class Program:
     ``flags``: options without a value; ``-ab`` counts as ``-a -b``. ``valued``: option -> what its
     value, the next word, may be. ``leading``: what the first operands must be. ``rest``: what further
     operands may be; None: there are none. ``globs``: whether those are paths that the shell expands.
-    ``opens``: whether it opens those paths, so that devices are out of bounds.
+    ``opens``: whether it opens those paths, so that devices are out of bounds. ``login``: file that the shell
+    sources before, for the variables that the program needs; what it prints goes to standard error.
     """
 
     flags: frozenset[str] = frozenset()
@@ -42,6 +46,7 @@ class Program:
     rest: re.Pattern[str] | None = None
     globs: bool = False
     opens: bool = False
+    login: str = ""
 
 
 def _flags(text: str) -> frozenset[str]:
@@ -98,6 +103,18 @@ READ_ONLY: Mapping[str, Program] = {
         leading=(re.compile("images|containers?"), re.compile("list")),
         rest=re.compile("image==[A-Za-z0-9.:/_-]+"),
     ),
+    "system": Program(
+        _flags("--nowrap -a"),
+        {"--os-region-name": re.compile("[A-Za-z0-9_.-]+")},
+        (
+            re.compile(
+                "device-image-(?:list|show|state-list)|device-label-list|host-(?:list|show)"
+                "|host-device-(?:list|show|label-list)"
+            ),
+        ),
+        _PATH,
+        login=OPENRC,
+    ),
 }
 
 
@@ -151,7 +168,8 @@ def read_only_line(
     versions = "--version" in program.flags and "--version" in words
     if operands < len(program.leading) and not (versions and operands == 0):
         raise _refusal(words, "a missing word")
-    return f"{LOCALE} {' '.join(rendered)}"
+    login = f"source {program.login} >&2; " if program.login else ""
+    return f"{login}{LOCALE} {' '.join(rendered)}"
 
 
 def permitted_line(argv: Sequence[str]) -> str:
@@ -200,5 +218,5 @@ def _refusal(words: list[str], what: str) -> RefusedError:
         f"The command {shlex.join(words)!r} is not declared read-only ({what}) and has no permit; "
         "nothing was run.",
         hint="Reading is declared in harness/hosts/commands.py; whatever changes a host goes through "
-        "the operations of harness.cards, harness.registry or harness.lab.",
+        "the operations of harness.cards, harness.registry, harness.controlplane or harness.lab.",
     )

@@ -1,0 +1,279 @@
+"""The way into a StarlingX system by its own command over SSH (fact sheet of StarlingX, section 2.7).
+
+The command's exit code is no success: an upload that was refused can exit with 0 and an empty table, and any
+command can exit with 0 and say nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import uuid
+from collections.abc import Sequence
+from typing import Final
+
+from harness.controlplane.changes import Change, PermitMaker
+from harness.controlplane.faults import command_error
+from harness.controlplane.protocol import (
+    Alarm,
+    DeviceImage,
+    DeviceImageState,
+    DeviceLabel,
+    HostState,
+    PciDevice,
+    Said,
+    Upload,
+)
+from harness.controlplane.reading import from_table
+from harness.controlplane.tables import Row, only_table, parse_tables
+from harness.errors import (
+    ControlPlaneError,
+    HarnessBug,
+    LoginRefusedError,
+    NoSuchRecordError,
+    NotOfferedError,
+)
+from harness.hosts.commands import OPENRC
+from harness.hosts.protocol import CommandResult, Host
+from harness.judgement.records import Evidence
+
+#: The file that is to be uploaded is another one by now.
+_CHANGED: Final = 76
+_UPLOAD_DEADLINE: Final = 600.0
+_COMMANDS: Final = {
+    "image-apply": "device-image-apply",
+    "image-remove": "device-image-remove",
+    "image-delete": "device-image-delete",
+    "label-assign": "host-device-label-assign",
+    "label-remove": "host-device-label-remove",
+    "host-update": "host-device-image-update",
+    "host-abort": "host-device-image-update-abort",
+    "host-lock": "host-lock",
+    "host-unlock": "host-unlock",
+    "host-reboot": "host-reboot",
+}
+
+
+class CliWay:
+    """Asks one system by its command on a controller.
+
+    :param name: the controller's name in the inventory. :param host: the active controller.
+    :param region: of the system, where it is not the one of the controller's own login.
+    :param deadline: seconds for one command.
+    """
+
+    reporter: Final = "system"
+
+    def __init__(self, name: str, host: Host, *, region: str = "", deadline: float = 60.0) -> None:
+        self.name = name
+        self.evidence = Evidence("", "")
+        self._host = host
+        self._system = ("system", *(("--os-region-name", region) if region else ()))
+        self._deadline = deadline
+        self._refused: LoginRefusedError | None = None
+
+    def close(self) -> None:
+        """Release the connection to the controller; may be called twice."""
+        self._host.close()
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def images(self) -> list[DeviceImage]:
+        """Return all images."""
+        return [from_table(DeviceImage, row) for row in self._listing("device-image-list")]
+
+    def image(self, ident: str) -> DeviceImage:
+        """Return one image by uuid, id or name."""
+        return from_table(DeviceImage, self._properties("device-image-show", ident))
+
+    def states(self) -> list[DeviceImageState]:
+        """Return what became of each image on each device."""
+        return [from_table(DeviceImageState, row) for row in self._listing("device-image-state-list")]
+
+    def labels(self) -> list[DeviceLabel]:
+        """Return all labels."""
+        return [_label(row) for row in self._listing("device-label-list")]
+
+    def devices(self, hostname: str) -> list[PciDevice]:
+        """Return the PCI devices of a host, disabled ones too."""
+        rows = self._listing("host-device-list", "-a", hostname)
+        return [from_table(PciDevice, row, hostname=hostname) for row in rows]
+
+    def device(self, hostname: str, device: str) -> PciDevice:
+        """Return one PCI device of a host by name or address."""
+        shown = self._properties("host-device-show", hostname, device)
+        return from_table(PciDevice, shown, hostname=hostname)
+
+    def hosts(self) -> list[HostState]:
+        """Return all hosts; a list shows less of them than :meth:`host`."""
+        return [from_table(HostState, row) for row in self._listing("host-list")]
+
+    def host(self, hostname: str) -> HostState:
+        """Return one host by its hostname."""
+        return from_table(HostState, self._properties("host-show", hostname))
+
+    def alarms(self) -> list[Alarm]:
+        """:raises NotOfferedError: always: `system` shows no alarms."""
+        raise NotOfferedError(
+            f"The command `system` of {self.name} shows no alarms.", hint="Ask the API of the system."
+        )
+
+    # -- changing -------------------------------------------------------------------------------------
+
+    def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:
+        """Carry out a change once, by the one command that its permit covers."""
+        if change.act == "image-upload":
+            return [self._upload(change.image, permits)]
+        if change.act == "label-remove":
+            self._remove_labels(change, permits)
+            return []
+        command = [_COMMANDS[change.act], *(("--overwrite",) if change.overwrite else ())]
+        command += ["--force"] if change.force else []
+        command += [change.target, *((change.device,) if change.device else ())]
+        command += [f"{key}={value}" for key, value in change.labels]
+        shown = self._changed(command, permits)
+        if change.act == "image-delete":
+            if f"Deleted device image: {change.target}" not in shown.splitlines():
+                raise self._no_success(command, shown)
+            return []
+        if change.act == "label-assign":
+            return self._assigned(change, command, shown)
+        row = only_table(shown).properties()
+        if change.act in ("image-apply", "image-remove"):
+            if row.get("uuid") != change.target:
+                raise self._no_success(command, shown)
+            return [from_table(DeviceImage, row)]
+        if row.get("hostname") != change.target:
+            raise self._no_success(command, shown)
+        return [from_table(HostState, row)]
+
+    def _upload(self, image: Upload | None, permits: PermitMaker) -> DeviceImage:
+        """Put the image on the controller, upload it from there, and remove it again.
+
+        What was refused can exit with 0 and show a table without a uuid.
+        """
+        if image is None:
+            raise HarnessBug("An upload without an image was to be carried out.")
+        path = f"/tmp/hil-{uuid.uuid4()}.bin"
+        host, digest = self._host, hashlib.sha256(image.content).hexdigest()
+        form = image.form()
+        command = ["device-image-upload", path]
+        command += [form.pop(name) for name in ("bitstream_type", "pci_vendor", "pci_device")]
+        for name, value in form.items():
+            option = f"--{name.replace('_', '-')}"
+            if name in ("bmc", "retimer_included"):
+                command += [option] if value == "True" else []
+            else:
+                command.append(f"{option}={value}")
+        host.put(image.content, path, permit=permits.write(host.name, path), deadline=_UPLOAD_DEADLINE)
+        try:
+            unchanged = f'[ "$(sha256sum <{path})" = "{digest}  -" ] || exit {_CHANGED}; '
+            shown = self._changed(command, permits, before=unchanged, deadline=_UPLOAD_DEADLINE)
+        finally:
+            words = ["rm", "-f", path]
+            host.run(words, permit=permits.command(host.name, words))
+        tables = parse_tables(shown)
+        row = tables[0].properties() if len(tables) == 1 else {}
+        if row.get("uuid", "") in ("", "None"):
+            raise ControlPlaneError(
+                f"{self.name} did not take {image.filename}: the command ended well, and showed no uuid.",
+                hint="The API refused it, and the command does not say why; ask the API itself.",
+            )
+        return from_table(DeviceImage, row)
+
+    def _assigned(self, change: Change, command: Sequence[str], shown: str) -> list[Said]:
+        """Return the new labels, of which each has a table of its own."""
+        rows = [table.properties() for table in parse_tables(shown)]
+        pairs = [(str(row.get("label_key")), str(row.get("label_value"))) for row in rows]
+        if sorted(pairs) != sorted(change.labels):
+            raise self._no_success(command, shown)
+        return [
+            from_table(DeviceLabel, {**row, "label key": row["label_key"], "label value": row["label_value"]})
+            for row in rows
+        ]
+
+    def _remove_labels(self, change: Change, permits: PermitMaker) -> None:
+        """Remove labels; one that was not there is passed over in silence, and one that stays may be, too."""
+        here = (change.target, change.device)
+        keys = [label.label_key for label in map(_label, self._listing("host-device-label-list", *here))]
+        if missing := [key for key in change.keys if key not in keys]:
+            raise NoSuchRecordError(
+                f"{self.name}: {change.device} of {change.target} has no label {', '.join(missing)}.",
+                hint=f"It has {', '.join(keys) or 'none'}.",
+            )
+        command = [_COMMANDS[change.act], *here, *change.keys]
+        shown = self._changed(command, permits, silent=True)
+        left = [label.label_key for label in map(_label, self._listing("host-device-label-list", *here))]
+        if set(left) & set(change.keys):
+            raise self._no_success(command, shown)
+
+    def _no_success(self, command: Sequence[str], shown: str) -> ControlPlaneError:
+        return ControlPlaneError(
+            f"`system {' '.join(command)}` of {self.name} ended well, and what it showed is no success: "
+            f"{' '.join(shown.split())[:200] or 'nothing'}.",
+            hint="Look at what the system has before asking again.",
+        )
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    def _listing(self, *words: str) -> Sequence[Row]:
+        shown = self._asked(words, [words[0], "--nowrap", *words[1:]])
+        return only_table(shown).rows if shown.strip() else ()
+
+    def _properties(self, *words: str) -> Row:
+        return only_table(self._asked(words, words)).properties()
+
+    def _asked(self, words: Sequence[str], command: Sequence[str]) -> str:
+        self._check_login()
+        return self._checked(words, self._host.run([*self._system, *command], deadline=self._deadline))
+
+    def _check_login(self) -> None:
+        """:raises LoginRefusedError: the login was refused before; not tried again, for accounts lock."""
+        if self._refused is not None:
+            raise self._refused
+
+    def _changed(
+        self,
+        command: Sequence[str],
+        permits: PermitMaker,
+        *,
+        before: str = "",
+        silent: bool = False,
+        deadline: float | None = None,
+    ) -> str:
+        """Run a command that changes something; return what it showed.
+
+        Where a controller asks to confirm, it is told not to: `--yes` is not known to all releases.
+        """
+        self._check_login()
+        line = shlex.join([*self._system, *command])
+        words = ["bash", "-c", f"{before}source {OPENRC} >&2; CLI_CONFIRMATIONS=disabled {line}"]
+        permit = permits.command(self._host.name, words)
+        result = self._host.run(words, permit=permit, deadline=deadline or self._deadline)
+        return self._checked(command, result, silent=silent)
+
+    def _checked(self, command: Sequence[str], result: CommandResult, *, silent: bool = False) -> str:
+        """Return what a command showed. ``silent``: it may show nothing."""
+        what = f"system {' '.join(command)}"
+        self.evidence = Evidence(result.text, what, result.exit_code)
+        if result.lost:
+            raise ControlPlaneError(
+                f"The link to {self._host.name} broke while `{what}` ran.",
+                hint="Whether a change took place is not known; look before asking again.",
+            )
+        if result.exit_code != 0:
+            error = command_error(self.name, what, result.exit_code, result.stderr or result.stdout)
+            self._refused = error if isinstance(error, LoginRefusedError) else None
+            raise error
+        if not result.stdout and not silent:
+            raise ControlPlaneError(
+                f"`{what}` of {self.name} ended well, and showed nothing at all.",
+                hint="It does so where /usr/bin/keyctl is missing on its host.",
+            )
+        return result.stdout
+
+
+def _label(row: Row) -> DeviceLabel:
+    """Return the label of a row; a floating one has neither host nor device."""
+    floating = {} if row.get("hostname") or row.get("PCI device name") else {"hostname": None, "device": None}
+    return from_table(DeviceLabel, row, **floating)
