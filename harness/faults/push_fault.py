@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import HarnessBug
+from harness.faults.registry_actions.damage import Damages
 from harness.faults.registry_points import FaultPoint
+from harness.interruption import uninterrupted
 from harness.judgement.records import Fault, Subject
 
 if TYPE_CHECKING:
@@ -18,12 +20,15 @@ if TYPE_CHECKING:
     from harness.record.operations import Recording
     from harness.registry.reference import Reference
 
+_State = Literal["armed", "fired", "undone", "not-reached"]
 #: Steps of the protocol that are about no repository.
 _OF_NO_REPOSITORY = ("ping", "token", "catalogue")
 
 
 class PushFault:
     """Holds a push at a point, fires an action there and lets it go on. Its own acts are in the history.
+
+    One object serves one push: :meth:`arm`, :meth:`strike` beside the push, :meth:`settle`, :meth:`undo`.
 
     :param point: where; or after how many seconds of the push, whatever it does then.
     :param deadline: seconds for the push to come to the point.
@@ -46,7 +51,7 @@ class PushFault:
         self._gate: Gate | None = None
         self._subject = Subject("registry-image", "")
         self._intent: int | None = None
-        self._tried = False
+        self._lasts = False
         #: What was done, with the request that was held; empty until then.
         self.detail = ""
 
@@ -67,24 +72,27 @@ class PushFault:
 
     @contextmanager
     def armed(self, reference: Reference) -> Iterator[None]:
-        """Catch the push to ``reference`` within the block; undo what was done at its end.
+        """Be armed within the block, as :meth:`arm` says; undo what was done at its end."""
+        try:
+            self.arm(reference)
+            yield
+        finally:
+            self.undo()
 
-        :raises BlockedError: the action cannot be done on this bench.
+    def arm(self, reference: Reference) -> None:
+        """Catch the push to ``reference`` from now on.
+
+        :raises BlockedError: the action cannot be done on this bench, or no request to it can be held.
         """
         self._subject = Subject("registry-image", str(reference))
         self._action.check(self._bench)
-        try:
-            self._action.prepare(self._bench)
-            if isinstance(self._point, FaultPoint):
-                whole = self._point.step in _OF_NO_REPOSITORY
-                repository = "" if whole else reference.repository
-                matching = self._has_the_offset if self._point.when == "mid" else None
-                self._gate = self._bench.proxy.arm(self._point, repository=repository, matching=matching)
-            yield
-        finally:
-            if self._gate is not None:
-                self._gate.disarm()
-            self.undo()
+        self._action.prepare(self._bench)
+        if isinstance(self._point, FaultPoint):
+            step = self._point.step
+            proxy = self._bench.token_proxy if step == "token" else self._bench.proxy
+            repository = "" if step in _OF_NO_REPOSITORY else reference.repository
+            matching = self._has_the_offset if self._point.when == "mid" else None
+            self._gate = proxy.arm(self._point, repository=repository, matching=matching)
 
     def strike(self, intent: int, push: Future[Any]) -> None:
         """Wait for the point, fire, and let go; runs beside the push (see :class:`PushDriver`).
@@ -95,11 +103,11 @@ class PushFault:
         self._record("armed")
         try:
             if self._comes(push):
-                self._tried = True
                 self.detail = self._action.fire(self._bench, self._gate) or self._action.name
-                self._record("fired")
+                self._lasts = True
+                self._record("fired", self.detail)
             else:
-                self._record("not-reached")
+                self._record("not-reached", "the push ended before it came to this point")
         finally:
             if self._gate is not None:
                 self._gate.release()
@@ -129,14 +137,27 @@ class PushFault:
         if self._gate is not None and not self._gate.reached:
             self._gate.disarm()
 
-    def undo(self) -> None:
-        """Take back what was done; may be called twice. :raises HarnessError: it cannot be."""
-        self._action.undo(self._bench)
-        if self._tried:
-            self._tried = False
-            self._record("undone")
+    def settle(self) -> None:
+        """Let the registry answer again, before its truth is read. Damage stays: it is that truth."""
+        if self._gate is not None:
+            self._gate.disarm()
+        if not isinstance(self._action, Damages):
+            self.undo()
 
-    def _record(self, state: Literal["armed", "fired", "undone", "not-reached"]) -> None:
+    def undo(self) -> None:
+        """Take back what was done, and catch nothing any more; may be called twice. Ctrl-C waits for it.
+
+        :raises HarnessError: it cannot be taken back; the next call tries again.
+        """
+        if self._gate is not None:
+            self._gate.disarm()
+        with uninterrupted(f"undo {self._action.name} of {self._bench.name}"):
+            self._action.undo(self._bench)
+            if self._lasts:
+                self._lasts = False
+                self._record("undone")
+
+    def _record(self, state: _State, detail: str = "") -> None:
         self._history.add(
             Fault(
                 point=self.point,
@@ -144,6 +165,6 @@ class PushFault:
                 subject=self._subject,
                 state=state,
                 intent=self._intent,
-                detail=self.detail if state == "fired" else "",
+                detail=detail,
             )
         )

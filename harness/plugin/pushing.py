@@ -25,7 +25,7 @@ from harness.registry.images import (
 )
 
 if TYPE_CHECKING:
-    from harness.faults.registry_fault import RegistryFault
+    from harness.faults.push_fault import PushFault
     from harness.lab.push_bench import PushBench
     from harness.plugin.session import HilSession
     from harness.registry.clients.protocol import Destination, PushClient
@@ -125,7 +125,7 @@ class Push:
     shelf: ContentShelf
     repository: str
     engine: Callable[[], Engine]
-    _faults: list[RegistryFault] = field(default_factory=list)
+    _faults: list[PushFault] = field(default_factory=list)
     _pushed: dict[int, tuple[PushDriver, str, str]] = field(default_factory=dict)
 
     def __call__(
@@ -174,7 +174,7 @@ class Push:
                 promise or LANDS,
                 before=before,
                 deadline=deadline,
-                meanwhile=fault.meanwhile if fault else None,
+                meanwhile=fault.strike if fault else None,
                 settle=fault.settle if fault else None,
             )
         self._pushed[done.intent] = (driver, repository, tag)
@@ -249,14 +249,12 @@ class Push:
             service=self.bench.registry,
         )
 
-    def _fault(self, at: str, action: str, destination: Destination) -> RegistryFault:
-        from harness.faults.registry_fault import RegistryFault
-        from harness.registry.push_driver import subject_of
+    def _fault(self, at: str, action: str, destination: Destination) -> PushFault:
+        from harness.faults.push_fault import PushFault
+        from harness.faults.registry_actions import registry_action
+        from harness.faults.registry_points import FaultPoint
 
-        reference = destination.reference
-        subject = subject_of(reference)
-        fault = RegistryFault(
-            self.bench, self.session.history, subject, at, action, repository=reference.repository
-        )
+        fault = PushFault(self.bench, self.session.history, registry_action(action), FaultPoint.parse(at))
         self._faults.append(fault)
+        fault.arm(destination.reference)
         return fault

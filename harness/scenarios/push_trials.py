@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from harness.record.history import History
 
 TAG = "1"
-#: While one of these lasts the registry cannot be read: it is undone before the truth is.
-_SILENCING = ("pause", "stop")
 #: Pushes of a lane before its first trial.
 _UNDISTURBED = 2
 #: Bytes for a push's config, manifest and links, each a page of its own.
@@ -200,7 +198,7 @@ class Lane:
         """Push once; the fault strikes at a point, or after some seconds."""
         began = time.monotonic()
         fault = self._fault = PushFault(self._bench, self._history, registry_action(action), point)
-        struck, again = self._push(fault, undo_first=action.startswith(_SILENCING))
+        struck, again = self._push(fault)
         transfer = again or struck
         trial = Trial(
             self._name,
@@ -221,7 +219,7 @@ class Lane:
         self._trials.append((trial, transfer))
         self._told(trial)
 
-    def _push(self, fault: PushFault | None, *, undo_first: bool = False) -> tuple[Transfer, Transfer | None]:
+    def _push(self, fault: PushFault | None) -> tuple[Transfer, Transfer | None]:
         """Push an image of which neither this registry nor an engine has seen a layer.
 
         :returns: that push, and the next one of the same image where the fault wants one.
@@ -236,7 +234,7 @@ class Lane:
                     image,
                     destination,
                     meanwhile=fault.strike if fault is not None else None,
-                    settle=fault.undo if fault is not None and undo_first else None,
+                    settle=fault.settle if fault is not None else None,
                 )
             again = fault is not None and fault.pushed_again
             return done, self._driver.push(image, destination) if again else None
