@@ -45,7 +45,7 @@ def _sweep() -> None:
     """Disturb pushes at every point of the protocol, and hold what clients report to the registry's store."""
 
 
-@app.command(epilog=_EPILOG)
+@app.command(short_help="Disturb pushes at every point, and judge what clients report.", epilog=_EPILOG)
 def push(
     client: Annotated[str, typer.Option(help="Clients by name, with commas; or all.")] = "all",
     action: Annotated[str, typer.Option(help="Actions by name, with commas.")] = "restart,rotate-keys",
@@ -95,7 +95,10 @@ def push(
     raise typer.Exit(result.exit_code(allow_blocked=allow_blocked))
 
 
-@app.command()
+@app.command(
+    short_help="List the points at which a sweep strikes.",
+    epilog="Examples:  hil sweep points     hil sweep points --layer-size 4096",
+)
 def points(
     layer_size: Annotated[int, typer.Option(min=2, help="Bytes of each layer.")] = 1 << 20,
 ) -> None:
@@ -108,7 +111,7 @@ def points(
     print(f"STEP: {', '.join(STEPS)}")
 
 
-@app.command()
+@app.command(epilog="Example:  hil sweep actions | grep rotate")
 def actions() -> None:
     """List what can be done at a point."""
     from harness.faults.registry_actions import ACTIONS
@@ -118,7 +121,7 @@ def actions() -> None:
         print(f"{name:<{width}}  {about}")
 
 
-@app.command()
+@app.command(epilog="Example:  hil sweep clients | grep -v Docker")
 def clients() -> None:
     """List the clients that push."""
     from harness.registry.clients.catalogue import PUSH_CLIENTS

@@ -176,6 +176,6 @@ def test_status_tells_why_a_lab_is_out_of_order(inventory: Any, tmp_path: Path) 
             assert attached.bench is not None
             with pytest.raises(InfrastructureError):
                 attached.bench.fit("left/card0", {"flash_count": 9})
-        assert "could not be written" in _described(lab)["out_of_order"]
+        assert "could not be written" in _described(lab, inventory)["out_of_order"]
     finally:
         assert lab.down()
