@@ -9,6 +9,9 @@ from typing import Any
 from harness.registry.media_types import INDEXES, MANIFESTS, OCI_INDEX, OCI_MANIFEST
 from harness.registry.reference import is_digest
 
+#: An int64, as the image specification has it (descriptor, "size").
+_LARGEST = (1 << 63) - 1
+
 
 class NotAManifest(ValueError):
     """The bytes are no manifest of a known kind; the text says why."""
@@ -64,4 +67,7 @@ def _named(descriptor: Any) -> Named:
     digest = descriptor["digest"]
     if not isinstance(digest, str) or not is_digest(digest):
         raise ValueError(f"{str(digest)[:80]!r} is no digest")
-    return Named(digest, int(descriptor["size"]), str(descriptor.get("mediaType", "")))
+    size = descriptor["size"]
+    if type(size) is not int or not 0 <= size <= _LARGEST:
+        raise ValueError(f"{str(size)[:80]!r} is no size")
+    return Named(digest, size, str(descriptor.get("mediaType", "")))

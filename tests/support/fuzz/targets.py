@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from support.fuzz import documents, hosts, images, texts
+from support.fuzz import documents, hosts, images, registry, texts
 from support.fuzz.engine import Target
 
-ALL: tuple[Target, ...] = (*images.TARGETS, *texts.TARGETS, *documents.TARGETS, *hosts.TARGETS)
+ALL: tuple[Target, ...] = (
+    *images.TARGETS,
+    *texts.TARGETS,
+    *documents.TARGETS,
+    *hosts.TARGETS,
+    *registry.TARGETS,
+)
 BY_NAME = {target.name: target for target in ALL}
