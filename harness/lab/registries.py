@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from harness.inventory.model import Lab
     from harness.inventory.registries import EmulatedRegistry, Registry
     from harness.lab.push_bench import PushBench
+    from harness.registry.assembled import RegistryMaker
+    from harness.registry.engine import Engine
+
+#: The registry of the same generation as Debian's, as its project makes it.
+_IMAGE = "registry:2"
 
 
 class Registries:
@@ -22,14 +27,20 @@ class Registries:
 
     :param lab: of the inventory. :param host: returns the driver of a host of it, by name.
     :param folder: where a registry of this name keeps everything; a temporary one by default.
+    :param engine: opens the Docker engine for registries in containers; its opener closes it.
     """
 
     def __init__(
-        self, lab: Lab, host: Callable[[str], Host], folder: Callable[[str], Path] | None = None
+        self,
+        lab: Lab,
+        host: Callable[[str], Host],
+        folder: Callable[[str], Path] | None = None,
+        engine: Callable[[], Engine] | None = None,
     ) -> None:
         self._lab = lab
         self._host = host
         self._folder = folder
+        self._engine = engine or _no_engine
         self._benches: dict[str, PushBench] = {}
         self._failed: dict[str, HarnessError] = {}
 
@@ -61,7 +72,7 @@ class Registries:
     def _made(self, entry: Registry) -> PushBench:
         folder = self._folder(entry.name) if self._folder else None
         if entry.emulated is not None:
-            return _emulated(entry.name, entry.emulated, folder)
+            return _emulated(entry.name, entry.emulated, folder, self._engine)
         from harness.lab.real_registry import RealRegistryBench
 
         host = self._host(entry.host) if entry.host is not None else None
@@ -73,14 +84,55 @@ class Registries:
             self._benches.popitem()[1].close()
 
 
-def _emulated(name: str, entry: EmulatedRegistry, folder: Path | None) -> PushBench:
+def _no_engine() -> Engine:
+    raise BlockedError("No Docker engine is opened here.", hint="Let the registry run as a process.")
+
+
+def _emulated(
+    name: str, entry: EmulatedRegistry, folder: Path | None, engine: Callable[[], Engine]
+) -> PushBench:
     from harness.lab.registry_bench import RegistryBench
     from harness.registry.configuration import RegistrySettings
 
-    if entry.service == "container":
-        raise BlockedError(
-            f"The registry {name} is to run as a container, which this version does not start in a lab.",
-            hint="Let it run as a process: emulated: {service: process}.",
-        )
+    make = _maker(entry.service, engine)
     settings = RegistrySettings(cache=entry.cache, delete=entry.delete, drain=entry.drain)
-    return RegistryBench(folder, settings=settings, tls=entry.tls, guarded=entry.tokens, name=name)
+    return RegistryBench(folder, settings=settings, tls=entry.tls, guarded=entry.tokens, make=make, name=name)
+
+
+def _maker(service: str, engine: Callable[[], Engine]) -> RegistryMaker:
+    """Return what makes the registry: of Debian's program, or else of the project's image.
+
+    :raises BlockedError: neither is to be had; the message has the command that helps.
+    """
+    from harness.registry.assembled import as_process
+    from harness.registry.process import find_registry
+
+    try:
+        program = find_registry()
+    except BlockedError as missing:
+        return _of_the_project(engine, missing)
+    if service == "process":
+        return as_process(program)
+    from harness.registry.container import ContainerRegistry
+
+    opened = engine()
+    return lambda folder, settings: ContainerRegistry(opened, folder, settings, program=program)
+
+
+def _of_the_project(engine: Callable[[], Engine], missing: BlockedError) -> RegistryMaker:
+    """Return what runs the project's image, which the engine must have already; a last resort.
+
+    :raises BlockedError: that is not to be had either.
+    """
+    from harness.registry.container import ContainerRegistry, has_image
+
+    try:
+        opened = engine()
+    except BlockedError:
+        raise missing from None
+    if not has_image(opened, _IMAGE):
+        raise BlockedError(
+            f"{missing.message} Nor does the {opened.name} have the image {_IMAGE}.",
+            hint=f"{missing.hint}\nOr:  docker --host {opened.url} pull {_IMAGE}",
+        ) from None
+    return lambda folder, settings: ContainerRegistry(opened, folder, settings, image=_IMAGE)

@@ -15,6 +15,7 @@ from harness.registry.wire import Endpoint
 
 if TYPE_CHECKING:
     from harness.faults.proxy.server import FaultProxy
+    from harness.registry.assembled import RegistryMaker
     from harness.registry.configuration import RegistrySettings
     from harness.registry.engine import Engine
     from harness.registry.service import RegistryService
@@ -31,6 +32,7 @@ class RegistryBench(PushBench):
     :param engine: for clients that need one; see :meth:`use_engine`.
     :param settings: of the registry. :param tls: without it nothing is encrypted.
     :param guarded: whether the registry asks for tokens. :param program: the registry's program.
+    :param make: makes the registry, in place of a process of it.
     """
 
     def __init__(
@@ -42,11 +44,12 @@ class RegistryBench(PushBench):
         tls: bool = True,
         guarded: bool = True,
         program: Path | None = None,
+        make: RegistryMaker | None = None,
         name: str = "registry.local",
     ) -> None:
         super().__init__(name, engine)
         self._tls = tls
-        self._lab = RegistryLab(folder, settings, tls=tls, guarded=guarded, program=program)
+        self._lab = RegistryLab(folder, settings, tls=tls, guarded=guarded, program=program, make=make)
         self._proxies: dict[str, FaultProxy] = {}
 
     def _start(self) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def hil_registries(hil: HilSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registries]:
+def hil_registries(
+    hil: HilSession, hil_engine: Callable[[], Engine], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Registries]:
     """The registries of the lab; each is started when a scenario first asks for it."""
     from harness.lab.registries import Registries
 
@@ -34,7 +36,7 @@ def hil_registries(hil: HilSession, tmp_path_factory: pytest.TempPathFactory) ->
         return made[-1]
 
     try:
-        with Registries(hil.lab_entry, hil.host, folder) as registries:
+        with Registries(hil.lab_entry, hil.host, folder, hil_engine) as registries:
             yield registries
     finally:
         for each in made:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -25,13 +25,22 @@ ACCOUNT = "sysinv"
 PASSWORD = "lab-only"
 
 
+#: Makes a registry in a folder, with settings.
+RegistryMaker = Callable[[Path, RegistrySettings], ProcessRegistry]
+
+
+def as_process(program: Path) -> RegistryMaker:
+    """Return what makes a registry that is a plain process of ``program``."""
+    return lambda folder, settings: ProcessRegistry(folder, settings, program=program)
+
+
 class RegistryLab:
     """A certificate authority, a token service and a registry that trusts it, on loopback.
 
     :param folder: where everything is kept; a temporary one that goes with it where none is given.
     :param settings: of the registry; certificate and tokens are filled in.
     :param guarded: whether the registry asks for tokens; else everybody may do everything.
-    :param program: the registry's program.
+    :param program: the registry's program. :param make: makes the registry, in place of a process of it.
     """
 
     def __init__(
@@ -44,9 +53,10 @@ class RegistryLab:
         tls: bool = True,
         guarded: bool = True,
         program: Path | None = None,
+        make: RegistryMaker | None = None,
     ) -> None:
         self._guarded = guarded
-        program = program or find_registry()
+        make = make or as_process(program or find_registry())
         self._temporary: TemporaryFolder | None = None
         if folder is None:
             self._temporary = TemporaryFolder("hil-registry-")
@@ -64,7 +74,7 @@ class RegistryLab:
             )
             identity = self.authority.issue("registry") if tls else None
             self._settings = replace(settings, tls=identity)
-            self.registry = ProcessRegistry(self.folder / "registry", self._settings, program=program)
+            self.registry = make(self.folder / "registry", self._settings)
         except BaseException:
             if self._temporary:
                 self._temporary.close()

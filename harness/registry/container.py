@@ -35,6 +35,18 @@ _STOP_SECONDS, _POLL_SECONDS = 10.0, 0.001
 _KILLED = 137
 
 
+def has_image(engine: Engine, image: str) -> bool:
+    """Return whether the engine has ``image``. :raises InfrastructureError: it does not answer."""
+    from docker.errors import ImageNotFound
+
+    with _told(engine), closing(engine.client()) as client:
+        try:
+            client.images.get(image)
+        except ImageNotFound:
+            return False
+        return True
+
+
 class ContainerRegistry(ProcessRegistry):
     """A registry whose process is the main one of a container; its files are at the same paths inside.
 
