@@ -15,6 +15,8 @@ from harness.judgement.values import Unknown
 KERNEL_LOG = "kernel-log"
 #: The kind of subject that an image in a registry is.
 _IMAGE = "registry-image"
+#: The kind of subject that a record of a control plane is.
+_RECORD = "record"
 #: What a reporter says while it works, not about a state.
 _PROGRESS_WORDS = frozenset({"phase", "progress", "error", "percent"})
 
@@ -94,6 +96,8 @@ class Block:
         self.state_claims: list[StateClaim] = []
         self.faults: list[Fault] = []
         self.image_events: dict[str, list[ImageEvent]] = defaultdict(list)
+        #: What control planes were asked and said, and what was read of their cards meanwhile.
+        self.system_records: list[Record] = []
         self._by_intent: dict[int, Operation] = {}
         self._open_updates: dict[str, list[Operation]] = {}
         self._resets: dict[str, list[Observation]] = defaultdict(list)
@@ -131,6 +135,8 @@ class Block:
         self._separate()
         if intent.subject.kind == _IMAGE:
             self.image_events[intent.subject.name].append(operation)
+        elif intent.subject.kind == _RECORD:
+            self.system_records.append(intent)
         if intent.operation == "flash":
             name = intent.subject.name
             running = self._open_updates.setdefault(name, [])
@@ -145,11 +151,16 @@ class Block:
         operation = self._by_intent.get(completion.intent)
         if operation is not None:
             operation.completion = completion
+            if operation.intent.subject.kind == _RECORD:
+                self.system_records.append(completion)
             running = self._open_updates.get(operation.intent.subject.name)
             if running and operation in running:
                 running.remove(operation)
 
     def _claim(self, claim: Claim) -> None:
+        if claim.subject.kind == _RECORD:
+            self.system_records.append(claim)
+            return
         statement = claim.statement
         operation = self._by_intent.get(claim.intent) if claim.intent is not None else None
         if claim.reporter == KERNEL_LOG or "auth_code" in statement:
@@ -166,6 +177,9 @@ class Block:
 
     def _observation(self, observation: Observation) -> None:
         name = observation.subject.name
+        if observation.subject.kind == _RECORD or "system" in observation.values:
+            self.system_records.append(observation)
+            return
         self._nearest[name] = observation
         if name in self._waiting:
             for held in self._waiting.pop(name):

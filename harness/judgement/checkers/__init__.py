@@ -14,6 +14,7 @@ from harness.judgement.checkers.overstatement import check_overstatement
 from harness.judgement.checkers.push import check_image_claims, pull_outcome, push_outcome, standing_of
 from harness.judgement.checkers.reset import check_reset_claims, reset_outcome, return_of
 from harness.judgement.checkers.silence import check_silence
+from harness.judgement.checkers.systems import check_systems
 from harness.judgement.grouping import Block, Operation
 from harness.judgement.model import OutcomeOf, Verdict
 
@@ -42,6 +43,10 @@ def check_block(block: Block) -> tuple[list[OutcomeOf], list[Verdict]]:
     verdicts.extend(_of_states(block))
     if block.image_events:
         verdicts.extend(_of_images(block))
+    if block.system_records:
+        of_systems, said = check_systems(block)
+        outcomes.extend(of_systems)
+        verdicts.extend(said)
     return outcomes, verdicts
 
 

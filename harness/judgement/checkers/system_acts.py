@@ -1,0 +1,148 @@
+"""Did a system do what was asked of it: take, apply and remove images, write them, boot its hosts?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from harness.judgement.checkers.holding import active_holding
+from harness.judgement.checkers.image_state import written_over
+from harness.judgement.grouping import Operation, field_of, word
+from harness.judgement.model import Outcome, OutcomeOf, worst_outcome
+from harness.judgement.system_story import Look, SystemStory, Word
+from harness.judgement.values import Unknown
+
+#: What changes something in a system; anything else is only a question.
+CHANGES: Final = frozenset(
+    {
+        "image-upload", "image-apply", "image-remove", "image-delete", "label-assign", "label-remove",
+        "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
+    }
+)  # fmt: skip
+_OWED: Final = ("pending", "failed")
+_PROMISED: Final = "of it documents promise that"
+
+
+class _Told(NamedTuple):
+    outcome: Outcome
+    reason: str
+    records: tuple[int, ...] = ()
+
+
+def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
+    """Return how a change of a system turned out (the rules are in docs/verdicts.md)."""
+    intent, done = operation.intent, operation.completion
+    if done is None or done.how in ("timed-out", "never"):
+        told = _Told(Outcome.UNKNOWN, "it did not return")
+    elif done.how == "raised":
+        refused = done.error.get("kind") == "device"
+        told = _Told(Outcome.FAILED if refused else Outcome.UNKNOWN, done.error.get("message", ""))
+    elif intent.operation == "host-update":
+        told = _update(story, operation)
+    elif intent.operation in ("host-unlock", "host-reboot"):
+        told = _boot(story, operation)
+    else:
+        told = _Told(Outcome.AS_INTENDED, "the system took it")
+    seqs = (intent.seq, *((done.seq,) if done is not None else ()), *told.records)
+    return OutcomeOf(told.outcome, intent.seq, intent.subject, told.reason, seqs)
+
+
+def _boot(story: SystemStory, operation: Operation) -> _Told:
+    """A host that was unlocked must be in service in the next look."""
+    hostname, unlock = operation.intent.parameters.get("target"), operation.intent.operation == "host-unlock"
+    look = _after(story, operation.intent.seq)
+    hosts = [c for c in look.said["host"] if c.statement.get("hostname") == hostname] if look else []
+    if not hosts:
+        return _Told(Outcome.UNKNOWN, "the host was not looked for after it")
+    said = hosts[0].statement
+    words = f"{said.get('administrative')} {said.get('operational')} {said.get('availability')}"
+    up = words == "unlocked enabled available" or not unlock
+    return _Told(Outcome.AS_INTENDED if up else Outcome.FAILED, f"{hostname} is {words}", (hosts[0].seq,))
+
+
+def _update(story: SystemStory, operation: Operation) -> _Told:
+    """Every image that was owed must have come to its promise, and none may follow a failed root key."""
+    seq, hostname = operation.intent.seq, operation.intent.parameters.get("target")
+    before, after = _before(story, seq), _after(story, seq)
+    if before is None or after is None:
+        return _Told(Outcome.UNKNOWN, "states and cards were not looked at on both sides of it")
+    end = next((c.seq for c in story.changes if c.operation == "host-update" and c.seq > seq), None)
+    words = story.words()
+    owed = {
+        (before.card_at(hostname, claim.statement.get("address")), word(claim.statement, "image_uuid"))
+        for claim in before.states_of(hostname)
+        if claim.statement.get("status") in _OWED
+    }
+    found = [_image(story, words, key, seq, after, end) for key in sorted(owed)]
+    found += _after_failed_root_key(story, owed, before, after)
+    if not found:
+        return _Told(Outcome.AS_INTENDED, "nothing was owed")
+    worst = worst_outcome([each.outcome for each in found])
+    return next(each for each in found if each.outcome is worst)
+
+
+def _image(
+    story: SystemStory,
+    words: Mapping[tuple[str, str], list[Word]],
+    key: tuple[str, str],
+    seq: int,
+    after: Look,
+    end: int | None,
+) -> _Told:
+    card, image = key
+    name = f"{story.image_name(image)} on {card}"
+    last = [each for each in words.get(key, []) if each.claim.seq > seq and (not end or each.claim.seq < end)]
+    if not card or not last:
+        return _Told(Outcome.UNKNOWN, f"nothing was said of {name} after it")
+    until = written_over(story, words, last[-1], seq)
+    held = active_holding(story, card, image, seq, after, until)
+    promise = word(story.images.get(image, {}), "promise") or "lands"
+    if isinstance(held.holds, Unknown):
+        return _Told(Outcome.UNKNOWN, f"{name}: {held.truth}", held.records)
+    if promise == "unchanged":
+        outcome = Outcome.BREACH if held.holds else Outcome.AS_INTENDED
+    else:
+        outcome = Outcome.AS_INTENDED if held.holds else Outcome.FAILED
+    return _Told(outcome, f"{name}: {held.truth}; {_PROMISED} it {promise}", held.records)
+
+
+def _after_failed_root_key(
+    story: SystemStory, owed: set[tuple[str, str]], before: Look, after: Look
+) -> Iterator[_Told]:
+    """A card whose root key failed must not be given the images of the same update (section 4.7)."""
+    for card, image in sorted(owed):
+        if word(story.facts(image), "effect") != "root-key" or _status(after, card, image) != "failed":
+            continue
+        written = [
+            other
+            for of_card, other in sorted(owed)
+            if of_card == card and other != image and _status(after, card, other) == "completed"
+        ]
+        counts: list[Any] = [field_of(look.cards.get(card), "flash_count") for look in (before, after)]
+        if written:
+            names = ", ".join(story.image_name(other) for other in written)
+            yield _Told(
+                Outcome.BREACH,
+                f"{names} was written to {card} (flash count {counts[0]} -> {counts[1]}) after "
+                f"{story.image_name(image)} had failed there",
+                (before.seq, after.seq),
+            )
+
+
+def _status(look: Look, card: str, image: str) -> str:
+    for claim in look.said["state"]:
+        said = claim.statement
+        if (
+            said.get("image_uuid") == image
+            and look.card_at(said.get("hostname"), said.get("address")) == card
+        ):
+            return word(said, "status")
+    return ""
+
+
+def _before(story: SystemStory, seq: int) -> Look | None:
+    return next((look for look in reversed(story.whole_looks) if look.seq < seq), None)
+
+
+def _after(story: SystemStory, seq: int) -> Look | None:
+    return next((look for look in story.whole_looks if look.seq > seq), None)

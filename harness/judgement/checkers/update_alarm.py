@@ -1,0 +1,54 @@
+"""Does alarm 900.006 stand exactly while an image is to be written or a host is to be booted?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from harness.judgement.grouping import word
+from harness.judgement.model import Verdict, VerdictKind
+from harness.judgement.records import Claim, Subject
+from harness.judgement.system_story import Look, SystemStory
+
+ALARM: Final = "900.006"
+REPORTER: Final = f"alarm-{ALARM}"
+#: Statuses that keep it (section 3.6).
+_OPEN: Final = ("pending", "failed", "in-progress")
+
+
+def check_update_alarm(story: SystemStory) -> Iterator[Verdict]:
+    """Yield a verdict on the alarm in each look that asked for alarms."""
+    for look in story.whole_looks:
+        if "alarm" not in look.asked:
+            continue
+        stands = [c for c in look.said["alarm"] if c.statement.get("alarm_id") == ALARM]
+        reasons = list(_reasons(look))
+        kind = VerdictKind.MATCH
+        if stands and not reasons:
+            kind = VerdictKind.STALE
+        elif reasons and not stands:
+            kind = VerdictKind.CONTRADICTION
+        yield Verdict(
+            kind,
+            "update-alarm",
+            REPORTER,
+            stands[0].subject if stands else Subject("record", f"{story.name}/alarm/{ALARM}"),
+            f"{ALARM} {'stands' if stands else 'does not stand'}",
+            "; ".join(_told(story, reason) for reason in reasons)
+            or "no image is to be written, no host to be booted",
+            "states and hosts of the same look",
+            None,
+            (look.seq, *(claim.seq for claim in (*stands, *reasons))),
+        )
+
+
+def _reasons(look: Look) -> Iterator[Claim]:
+    yield from (c for c in look.said["state"] if c.statement.get("status") in _OPEN)
+    yield from (c for c in look.said["host"] if c.statement.get("reboot_needed") is True)
+
+
+def _told(story: SystemStory, claim: Claim) -> str:
+    said = claim.statement
+    if "status" in said:
+        return f"{story.image_name(word(said, 'image_uuid'))} is {said['status']}"
+    return f"{said.get('hostname')} is to be booted"

@@ -1,0 +1,187 @@
+"""What a control plane said and what its cards showed, look by look, for the checkers of its statements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from harness.judgement.grouping import field_of, word
+from harness.judgement.records import Claim, Completion, Intent, Observation, Record, Subject
+from harness.judgement.values import Unknown
+
+#: The operation that takes one: everything that a system says, and every card, while nothing is changed.
+LOOK = "look"
+#: Operations that bring a system to forget what it had said.
+REMOVALS = ("image-remove", "image-delete", "image-apply", "label-remove")
+
+
+@dataclass(slots=True, eq=False)
+class Look:
+    """Everything that a system said at one moment of lab time, and what its cards showed then.
+
+    ``said``: kind of record (``image``, ``state``, ``label``, ``device``, ``host``, ``alarm``) -> its claims.
+    ``cards``: card's name -> what was read from it. ``asked``: the kinds that were asked for.
+    """
+
+    seq: int
+    system: str
+    moment: float = 0.0
+    whole: bool = False
+    asked: tuple[str, ...] = ()
+    said: dict[str, list[Claim]] = field(default_factory=lambda: defaultdict(list))
+    cards: dict[str, Observation] = field(default_factory=dict)
+
+    def card_at(self, hostname: Any, address: Any) -> str:
+        """Return the card that answered at a host's address in this look; empty where none did."""
+        for name, seen in self.cards.items():
+            if seen.values.get("hostname") == hostname and field_of(seen, "address") == address:
+                return name
+        return ""
+
+    def states_of(self, hostname: Any) -> list[Claim]:
+        """Return what was said of images on the devices of one host."""
+        return [claim for claim in self.said["state"] if claim.statement.get("hostname") == hostname]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One statement on an image on a card. ``look``: the one it belongs to, or the next one after it."""
+
+    claim: Claim
+    card: str
+    image: str
+    status: str
+    look: Look
+
+
+class SystemStory:
+    """The looks at one system of a scenario, and what was said between them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.looks: list[Look] = []
+        self.changes: list[Intent] = []
+        #: Image's uuid -> what it is, from its bytes.
+        self.images: dict[str, Mapping[str, Any]] = {}
+        #: What was said of images on devices, with the look that it is part of.
+        self._words: list[tuple[Claim, Look | None]] = []
+        self._open: Look | None = None
+
+    # -- taking records -------------------------------------------------------------------------------
+
+    def take(self, record: Record) -> None:
+        """Take the next record of the system."""
+        if isinstance(record, Intent):
+            if record.operation == LOOK:
+                asked = record.parameters.get("asked", ())
+                self._open = Look(record.seq, self.name, moment_of(record), asked=tuple(asked))
+            else:
+                self.changes.append(record)
+        elif isinstance(record, Completion):
+            if self._open is not None and record.intent == self._open.seq:
+                self._open.whole = record.how == "returned"
+                self.looks.append(self._open)
+                self._open = None
+        elif isinstance(record, Claim):
+            kind = kind_of(record)
+            if self._open is not None:
+                self._open.said[kind].append(record)
+            if kind == "state":
+                self._words.append((record, self._open))
+        elif isinstance(record, Observation):
+            facts = record.values.get("image")
+            if isinstance(facts, Mapping):
+                self.images[record.subject.name.rpartition("/")[2]] = record.values
+            elif self._open is not None:
+                self._open.cards[record.subject.name] = record
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    @property
+    def whole_looks(self) -> list[Look]:
+        """The looks in which everything that was asked for was answered."""
+        return [look for look in self.looks if look.whole]
+
+    def pairs(self) -> Iterator[tuple[Look, Look]]:
+        """Yield each whole look with the next one."""
+        yield from pairwise(self.whole_looks)
+
+    def changes_between(self, first: Look, second: Look) -> list[Intent]:
+        """Return what was asked of the system between two looks."""
+        return [change for change in self.changes if first.seq < change.seq < second.seq]
+
+    def words(self) -> dict[tuple[str, str], list[Word]]:
+        """Return all that was said of each image on each card, in order; by the card, not its address."""
+        found: dict[tuple[str, str], list[Word]] = defaultdict(list)
+        for claim, own in self._words:
+            look = own if own in self.looks else self._look_after(claim)
+            said = claim.statement
+            hostname, address = said.get("hostname"), said.get("address")
+            card = look.card_at(hostname, address) or self.before(claim, hostname, address)
+            image = word(said, "image_uuid")
+            found[card, image].append(Word(claim, card, image, word(said, "status"), look))
+        return found
+
+    def before(self, claim: Claim, hostname: Any, address: Any) -> str:
+        """Return the card that was at an address when it was last looked for before ``claim``."""
+        for look in reversed(self.looks):
+            if look.seq < claim.seq and (card := look.card_at(hostname, address)):
+                return card
+        return ""
+
+    def facts(self, image: str) -> Mapping[str, Any]:
+        """Return the facts of an image's bytes; empty where nobody here has read them."""
+        facts = self.images.get(image, {}).get("image")
+        return facts if isinstance(facts, Mapping) else {}
+
+    def image_name(self, image: str) -> str:
+        """Return what people call an image."""
+        return word(self.facts(image), "name") or image
+
+    def _look_after(self, claim: Claim) -> Look:
+        """Return the first look after a claim; one at nothing where the scenario ended before it."""
+        nothing = Look(claim.seq, self.name, moment_of(claim))
+        return next((look for look in self.looks if look.seq > claim.seq), nothing)
+
+
+def stories_of(records: Iterable[Record]) -> list[SystemStory]:
+    """Return the story of each system that ``records`` speak of."""
+    stories: dict[str, SystemStory] = {}
+    own: dict[int, str] = {}
+    for record in records:
+        name = own.get(record.intent, "") if isinstance(record, Completion) else _system_of(record)
+        if isinstance(record, Intent):
+            own[record.seq] = name
+        if name:
+            stories.setdefault(name, SystemStory(name)).take(record)
+    return list(stories.values())
+
+
+def _system_of(record: Record) -> str:
+    subject = getattr(record, "subject", None)
+    if not isinstance(subject, Subject):
+        return ""
+    if subject.kind == "record":
+        return subject.name.split("/", 1)[0]
+    return word(record.values, "system") if isinstance(record, Observation) else ""
+
+
+def kind_of(claim: Claim) -> str:
+    """Return what kind of record a claim is about."""
+    parts = claim.subject.name.split("/")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def moment_of(record: Record) -> float:
+    """Return when something was so: by the lab's clock where it has one of its own."""
+    return record.time if record.source_time is None else record.source_time
+
+
+def shown(value: Any) -> str:
+    """Return a value of a system as people read it."""
+    if isinstance(value, Unknown):
+        return str(value)
+    return "None" if value is None else (str(value) if value != "" else "empty")
