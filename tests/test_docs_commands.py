@@ -3,7 +3,8 @@
 - A block marked ``console`` holds ``$ command`` lines, each with what it prints; if that is left out, it is
   not compared. ``...`` stands for any text, alone on a line for any lines. ``# exits with N`` states an exit
   code.
-- ``needs=mount``: it is run where this machine lets hosts be mounted, else told to be BLOCKED.
+- ``needs=mount``, ``needs=engine``: it is run where this machine lets hosts be mounted, or where a Docker
+  engine can be had, else told to be BLOCKED.
 - A block marked ``python file=NAME`` or ``yaml file=NAME`` is written to that file first.
 - A block marked ``sh`` is for a lab that is not here: its `hil` commands and options must exist.
 - Commands of `hil` in running text must exist, too.
@@ -24,8 +25,10 @@ import pytest
 from support.mounted import blocked
 
 from harness.cli import SUB_COMMANDS, load_command
+from harness.errors import BlockedError
 from harness.inventory.load import load_inventory
 from harness.lab.background import background_labs
+from harness.registry.engines.private import find_engine
 
 PROJECT = Path(__file__).parents[1]
 DOCUMENTS = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
@@ -143,8 +146,8 @@ def check(step: Step, directory: Path) -> None:
 def test_commands_of_a_document_run_and_print_what_it_shows(document: Path, scratch: Path) -> None:
     lacking = ""
     for block in blocks(document.read_text(encoding="utf-8")):
-        if block.needs == "mount":
-            lacking = lacking or no_mount(scratch)
+        if block.needs:
+            lacking = lacking or (no_mount(scratch) if block.needs == "mount" else no_engine())
             if lacking:
                 continue
         if block.file:
@@ -166,6 +169,15 @@ def no_mount(scratch: Path) -> str:
     """Return why no emulated host can be mounted on this machine; empty where one can."""
     tried = run("hil lab mount subcloud1 -- true", scratch)
     return tried.stdout.strip() if tried.returncode == 3 else ""
+
+
+def no_engine() -> str:
+    """Return why there is no Docker engine on this machine; empty where there is one. Installs nothing."""
+    try:
+        find_engine(install=False)
+    except BlockedError as error:
+        return str(error)
+    return ""
 
 
 def must_exist(words: list[str]) -> None:
