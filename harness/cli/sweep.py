@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.errors import BlockedError, ConfigurationError
+from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
@@ -84,14 +84,16 @@ def push(
         asked=tuple(map(str, asked)),
     )
     with stopped_is_interrupted():
-        result = _kept(sweep)
+        result, unkept = _kept(sweep)
     if output == "json":
         print(json.dumps(result.to_json(), indent=1))
     else:
         from harness.cli.sweep_text import render
 
         print(render(result, colour=sys.stdout.isatty()))
-        print(f"kept in {sweep.run_dir}")
+        print("" if unkept else f"kept in {sweep.run_dir}")
+    if unkept is not None:
+        raise unkept
     raise typer.Exit(result.exit_code(allow_blocked=allow_blocked))
 
 
@@ -137,9 +139,10 @@ def _clients(text: str) -> list[str]:
 
     from harness.registry.clients.catalogue import PUSH_CLIENTS
 
-    if text == "all":
+    names = _words(text, "--client")
+    if "all" in names:
         return list(PUSH_CLIENTS)
-    for name in (names := _words(text, "--client")):
+    for name in names:
         if name not in PUSH_CLIENTS:
             near = difflib.get_close_matches(name, PUSH_CLIENTS, 1)
             raise ConfigurationError(
@@ -187,23 +190,40 @@ def _engine(choice: _EngineChoice) -> Engine | None:
     return engine
 
 
-def _kept(sweep: Sweep) -> SweepResult:
-    """Run the sweep and keep in its folder what a run keeps."""
+def _kept(sweep: Sweep) -> tuple[SweepResult, InfrastructureError | None]:
+    """Run the sweep and keep in its folder what a run keeps; return why that could not be, if so."""
     import os
 
-    from harness.judgement.judge import judge
-    from harness.record.runs import make_run_dir, point_latest_at, read_run
-    from harness.report.results import write_results
+    from harness.record.runs import make_run_dir
 
     held = make_run_dir(sweep.run_dir)
     try:
         result = sweep.run()
-        (sweep.run_dir / "sweep.json").write_text(json.dumps(result.to_json(), indent=1) + "\n")
-        write_results(sweep.run_dir, judge(read_run(sweep.run_dir)))
-        point_latest_at(sweep.run_dir)
+        try:
+            _keep(result, sweep.run_dir)
+        except InfrastructureError as error:
+            return result, error
+        return result, None
     finally:
         os.close(held)
-    return result
+
+
+def _keep(result: SweepResult, run_dir: Path) -> None:
+    """Write trials and results. :raises InfrastructureError: they cannot be written."""
+    from harness.judgement.judge import judge
+    from harness.record.runs import point_latest_at, read_run
+    from harness.report.results import write_results
+
+    trials = run_dir / "sweep.json"
+    try:
+        trials.write_text(json.dumps(result.to_json(), indent=1) + "\n")
+    except OSError as error:
+        raise InfrastructureError(
+            f"The trials {trials} cannot be written: {error.strerror}.",
+            hint="What was recorded until then is in the histories beside it; make room for the next sweep.",
+        ) from None
+    write_results(run_dir, judge(read_run(run_dir)))
+    point_latest_at(run_dir)
 
 
 class _Progress:

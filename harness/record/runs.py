@@ -24,7 +24,8 @@ def new_run_dir(reports: Path) -> Path:
     """Return the folder of a new run below ``reports``; it is made when something is written to it."""
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
-    return next(folder for folder in map(reports.joinpath, names) if not folder.exists())
+    # Where it cannot be looked at, nothing can be made either, which :func:`make_run_dir` tells.
+    return next(folder for folder in map(reports.joinpath, names) if not os.path.lexists(folder))
 
 
 def make_run_dir(run_dir: Path) -> int:

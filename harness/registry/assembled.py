@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from harness.errors import InfrastructureError
 from harness.registry.configuration import RegistrySettings
 from harness.registry.folder import TemporaryFolder
 from harness.registry.process import ProcessRegistry, find_registry
@@ -40,7 +41,9 @@ class RegistryLab:
     :param folder: where everything is kept; a temporary one that goes with it where none is given.
     :param settings: of the registry; certificate and tokens are filled in.
     :param guarded: whether the registry asks for tokens; else everybody may do everything.
-    :param program: the registry's program. :param make: makes the registry, in place of a process of it.
+    :param program: the registry's program.
+    :raises InfrastructureError: the folder cannot be filled, such as on a full disk.
+    :raises BlockedError: the program is not here and cannot be got.
     """
 
     def __init__(
@@ -75,9 +78,15 @@ class RegistryLab:
             identity = self.authority.issue("registry") if tls else None
             self._settings = replace(settings, tls=identity)
             self.registry = make(self.folder / "registry", self._settings)
-        except BaseException:
+        except BaseException as error:
             if self._temporary:
                 self._temporary.close()
+            if isinstance(error, OSError):
+                raise InfrastructureError(
+                    f"The folder of the registry cannot be filled: {error.filename or self.folder}: "
+                    f"{error.strerror}.",
+                    hint="Temporary files are kept where TMPDIR says.",
+                ) from None
             raise
 
     def __enter__(self) -> RegistryLab:

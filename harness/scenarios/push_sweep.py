@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import BlockedError, HarnessError
+from harness.errors import BlockedError, HarnessError, InfrastructureError
 from harness.interruption import uninterrupted
 from harness.judgement.records import RunEnded, RunStarted
 from harness.record.history import History
@@ -119,7 +119,7 @@ class Sweep:
         with (
             _store(self.plan.own_store) as settings,
             RegistryBench(engine=engine, settings=settings) as bench,
-            History(self.run_dir / f"history-{name}.jsonl") as history,
+            _history(self.run_dir / f"history-{name}.jsonl") as history,
         ):
             versions = {"python": platform.python_version(), name: bench.push_client(name).version}
             options = {"actions": list(self.plan.actions), "points": [str(each) for each in self.plan.points]}
@@ -132,8 +132,22 @@ class Sweep:
             except HarnessError as error:
                 failure = error
             how = "interrupted" if self._stop.is_set() else "finished"
-            history.add(RunEnded(how=how))  # type: ignore[arg-type]
+            try:
+                history.add(RunEnded(how=how))  # type: ignore[arg-type]
+            except InfrastructureError as error:  # a full disk: what is in memory is judged all the same
+                failure = failure or error
             return lane.result() if failure is None else _failed(lane.result(), failure)
+
+
+@contextmanager
+def _history(path: Path) -> Iterator[History]:
+    """Give a new history. What a full disk does not take was told when it was added, and not once more."""
+    history = History(path)
+    try:
+        yield history
+    finally:
+        with suppress(InfrastructureError):
+            history.close()
 
 
 @contextmanager

@@ -106,6 +106,17 @@ def test_who_is_interrupted_undoes_what_is_disturbed_and_judges_what_there_is(
     project.assert_nothing_left()
 
 
+def test_what_cannot_be_kept_is_shown_all_the_same(project, under_way) -> None:
+    """A file that cannot be written stands for a full disk, which only root could make."""
+    (run,) = (project.folder / "reports").iterdir()
+    (run / "sweep.json").mkdir()
+    under_way.send_signal(signal.SIGTERM)
+    ended = project.end(under_way)
+    assert ended.code == 3
+    assert json.loads(ended.stdout)["trials"][0]["verdict"] == "MATCH"
+    assert f"{run.name}/sweep.json cannot be written: Is a directory." in ended.stderr
+
+
 def test_a_kill_leaves_nothing_behind(project, under_way) -> None:
     under_way.kill()
     assert project.end(under_way).code == -signal.SIGKILL

@@ -31,6 +31,13 @@ def test_a_new_run_has_a_folder_of_its_own_by_time_and_process(tmp_path: Path) -
     assert other != first, "two runs of one process, be they in one second"
 
 
+def test_reports_that_cannot_be_looked_at_are_told_when_they_are_made(tmp_path: Path) -> None:
+    """A name that is too long is as unreadable as another's folder, and for root, too."""
+    run = new_run_dir(tmp_path / ("x" * 300))
+    with pytest.raises(InfrastructureError, match="cannot be made: File name too long"):
+        make_run_dir(run)
+
+
 def test_histories_are_read_one_after_the_other(tmp_path: Path) -> None:
     run = recorded(tmp_path / "run", "history-gw1.jsonl", "history-gw0.jsonl")
     (run / "notes.jsonl").write_text("no history")

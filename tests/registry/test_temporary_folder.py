@@ -64,3 +64,9 @@ def test_a_lab_that_cannot_be_made_leaves_none(tmp_path, monkeypatch) -> None:
     with pytest.raises(BlockedError):
         assembled.RegistryLab()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_filled_is_no_bug(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InfrastructureError, match=r"cannot be filled: .*Not a directory"):
+        assembled.RegistryLab(tmp_path / "file")

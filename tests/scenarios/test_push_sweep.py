@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -210,6 +211,24 @@ def test_what_a_registry_says_does_not_steer_the_terminal() -> None:
     text = render(SweepResult((lane,), 1.0), colour=False)
     assert r"INFRA skopeo: 404 \x1b]0;mine\x07\x1b[2J" in text
     assert "\x1b" not in text
+
+
+def test_what_a_full_disk_does_not_take_is_judged_from_memory(tmp_path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def full(trial: Trial) -> None:
+        """Let no file grow any more, as on a full disk."""
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, limits[1]))
+
+    plan = Plan(("delay:0",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
+    try:
+        (lane,) = Sweep(["oci-once"], plan, tmp_path, lambda: None, told=full).run().lanes
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "cannot be written: File too large" in lane.failed
+    assert [trial.verdict for trial in lane.trials] == ["MATCH"]
 
 
 def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path) -> None:
