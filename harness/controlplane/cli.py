@@ -63,6 +63,7 @@ class CliWay:
     """
 
     reporter: Final = "system"
+    shows_alarms: Final = False
 
     def __init__(self, name: str, host: Host, *, region: str = "", deadline: float = 60.0) -> None:
         self.name = name

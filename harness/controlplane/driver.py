@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from harness.controlplane.changes import Change, WayIn
 from harness.controlplane.gate import Gate
@@ -21,28 +21,62 @@ from harness.controlplane.protocol import (
     Upload,
     statement,
 )
-from harness.errors import ConfigurationError, DeadlineError, InfrastructureError
-from harness.judgement.records import Claim, Evidence, Intent, Subject
+from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError, InfrastructureError
+from harness.judgement.records import Claim, Evidence, Intent, Observation, Subject
 from harness.judgement.values import Unknown, Value
 from harness.record.operations import Recording, recorded_operation
 
 S = TypeVar("S", bound=Said)
+#: What a look asks for, by the kinds of records.
+ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
+#: Class of the devices that have the fields of an FPGA (section 1.6).
+_FPGA: Final = ("120000", "120001")
 #: The update of one functional image takes up to an hour before the system itself gives it up (section 4.7).
 UPDATE_DEADLINE: Final = 2 * 3600.0
 _PAUSES: Final = (0.05, 5.0)
 _BUSY: Final = ("in-progress", "in-progress-aborted")
 
 
+class Readable(Protocol):
+    """What was read from a card (see :class:`harness.cards.truth.CardTruth`)."""
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Field -> what it was read from."""
+        ...
+
+    def values(self) -> dict[str, Any]:
+        """Field -> value."""
+        ...
+
+
+class CardOfSystem(Protocol):
+    """A card in a host of the system (see :class:`harness.cards.driver.CardDriver`)."""
+
+    @property
+    def subject(self) -> Subject:
+        """The card."""
+        ...
+
+    def truth(self) -> Readable:
+        """Read it."""
+        ...
+
+
 class SystemDriver:
     """A :class:`harness.controlplane.protocol.ControlPlane` that records.
 
     :param way: how the system is asked. :param gate: its interlock. :param history: where all is recorded.
+    :param clock: the lab's time in seconds, where it has one of its own; it is the source's time of records.
     """
 
-    def __init__(self, way: WayIn, gate: Gate, history: Recording) -> None:
+    def __init__(
+        self, way: WayIn, gate: Gate, history: Recording, *, clock: Callable[[], float] | None = None
+    ) -> None:
         self._way = way
         self._gate = gate
         self._history = history
+        self._clock = clock
 
     @property
     def name(self) -> str:
@@ -96,15 +130,60 @@ class SystemDriver:
         """Return the alarms that are set."""
         return self._claimed(self._way.alarms())
 
+    def look(self, cards: Iterable[tuple[str, CardOfSystem]] = ()) -> None:
+        """Record everything that the system says and what its cards hold, while nothing is asked of it.
+
+        What it refuses to list, such as all images for one that it cannot show, does not keep the rest from
+        being recorded; that refusal is raised at the end. Alarms are passed over where the way in has none.
+
+        :param cards: hostname in the system, and the card in that host.
+        """
+        asked = [kind for kind in ASKED if kind != "alarm" or self._way.shows_alarms]
+        parts: dict[str, Callable[[], Sequence[Said]]] = {
+            "image": self._way.images,
+            "state": self._way.states,
+            "label": self._way.labels,
+            "alarm": self._way.alarms,
+        }
+        refused: list[ControlPlaneError] = []
+        with self._recorded("look", "", {"asked": asked}) as intent:
+            for kind in asked:
+                try:
+                    if kind in parts:
+                        self._claimed(parts[kind](), intent)
+                    elif kind == "host":
+                        for host in self._way.hosts():
+                            self._claimed([self._way.host(host.hostname)], intent)
+                    else:
+                        for host in self._way.hosts():
+                            self._look_at_devices(host.hostname, intent)
+                except ControlPlaneError as error:
+                    refused.append(error)
+            for hostname, card in cards:
+                truth = card.truth()
+                values = truth.values() | {"system": self.name, "hostname": hostname}
+                self._observed("card", card.subject, values, intent, truth.sources)
+            if refused:
+                raise refused[0]
+
+    def _look_at_devices(self, hostname: str, intent: int) -> None:
+        """Record the devices of a host; an FPGA as it is shown alone: a list may not have its fields."""
+        for device in self._way.devices(hostname):
+            whole = not isinstance(device.bitstream_id, Unknown) or device.class_id not in _FPGA
+            self._claimed([device if whole else self._way.device(hostname, device.address)], intent)
+
     # -- what is asked of it --------------------------------------------------------------------------
 
-    def upload(self, image: Upload) -> DeviceImage:
-        """Upload an image; return it as the system shows it.
+    def upload(self, image: Upload, *, promise: Literal["lands", "unchanged"] = "lands") -> DeviceImage:
+        """Upload an image; return it as the system shows it. What it is by its bytes is an observation.
 
+        :param promise: what documents promise for the card that gets it.
         :raises RefusedError: no card of the system may get what it is, decided from its bytes.
         """
         shown = self._one(Change("image-upload", image=image), DeviceImage)
-        self._gate.learn(shown.uuid, image.content)
+        facts = self._gate.learn(shown.uuid, image.content, image.name or image.filename)
+        values = {"image": facts.to_json(), "promise": promise}
+        self._observed("image", _subject(self.name, shown), values)
         return shown
 
     def delete(self, uuid: str) -> None:
@@ -267,7 +346,7 @@ class SystemDriver:
     def _recorded(self, operation: str, target: str, parameters: Mapping[str, Any]) -> Iterator[int]:
         subject = Subject("record", "/".join(filter(None, (self.name, target))))
         said = {**parameters, "reporter": self.reporter}
-        intent = Intent(operation=operation, subject=subject, parameters=said)
+        intent = Intent(operation=operation, subject=subject, parameters=said, source_time=self._now())
         with recorded_operation(self._history, intent) as underway:
             yield underway.intent
 
@@ -283,9 +362,33 @@ class SystemDriver:
                     statement=statement(one),
                     evidence=rest if number else raw,
                     intent=intent,
+                    source_time=self._now(),
                 )
             )
         return list(said)
+
+    def _observed(
+        self,
+        probe: str,
+        subject: Subject,
+        values: Mapping[str, Any],
+        intent: int | None = None,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        self._history.add(
+            Observation(
+                probe=probe,
+                subject=subject,
+                values=values,
+                sources=sources or {},
+                intent=intent,
+                source_time=self._now(),
+            )
+        )
+
+    def _now(self) -> float | None:
+        """Return the lab's time; None where it is that of the history."""
+        return self._clock() if self._clock is not None else None
 
 
 def _subject(name: str, said: Said) -> Subject:

@@ -78,9 +78,11 @@ class Gate:
         self._allowed = frozenset(allowed)
         self._known: dict[str, Irreversible] = {}
 
-    def learn(self, uuid: str, content: bytes) -> None:
+    def learn(self, uuid: str, content: bytes, name: str = "") -> image_facts.ImageFacts:
         """Remember what the image ``uuid`` is, whose bytes the harness has just given to the system."""
-        self._known[uuid] = image_facts.image_facts(content)
+        facts = image_facts.image_facts(content, name)
+        self._known[uuid] = facts
+        return facts
 
     def forget(self, uuid: str) -> None:
         """Forget an image that was deleted: another one may get its uuid."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from harness.controlplane.protocol import ControlPlane, Upload
 from harness.controlplane.rest import RestWay
 from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError
 from harness.images.recipes import build
-from harness.judgement.records import Claim, Completion, Intent
+from harness.judgement.records import Claim, Completion, Intent, Observation, Subject
 from harness.record.history import History, read_history
 
 IMAGE = build(RECIPES["unsigned"])
@@ -165,3 +166,82 @@ def test_history_is_read_back_as_it_was(begin: Callable[..., Bench], way: str) -
     bench.uploaded()
     bench.driver.images()
     assert list(read_history(bench.history.path)) == list(bench.history.records)
+
+
+@dataclass
+class Truth:
+    """What was read from a card of the test."""
+
+    sources: dict[str, str]
+
+    def values(self) -> dict[str, Any]:
+        return {"bitstream_id": 5, "address": CARD}
+
+
+class Card:
+    """A card of the test."""
+
+    subject = Subject("card", "host1/card0", "host1", CARD)
+
+    def truth(self) -> Truth:
+        return Truth({"bitstream_id": "/sys/a"})
+
+
+@pytest.mark.parametrize("way", ["rest", "cli"])
+def test_look_records_all_that_is_said_and_held(begin: Callable[..., Bench], way: str) -> None:
+    bench = begin(way)
+    uuid = bench.uploaded()
+    bench.driver.assign_labels("controller-0", CARD, {"k": "v"})
+    bench.driver.look([("controller-0", Card())])
+    (intent,) = bench.of(Intent, "look")
+    assert intent.parameters["asked"][-1] == ("alarm" if way == "rest" else "host")
+    said = [claim for claim in bench.of(Claim) if claim.intent == intent.seq]
+    names = [claim.subject.name.removeprefix("system1/") for claim in said]
+    kinds = list(dict.fromkeys(name.partition("/")[0] for name in names))
+    assert kinds == intent.parameters["asked"]
+    assert f"image/{uuid}" in names
+    assert f"device/controller-0/{CARD}" in names
+    device = next(claim for claim in said if claim.subject.address == CARD and "root_key" in claim.statement)
+    assert isinstance(device.statement["bitstream_id"], str)  # a list of the command does not show it
+    (held,) = [record for record in bench.of(Observation) if record.probe == "card"]
+    assert (held.intent, held.values["system"], held.values["hostname"]) == (
+        intent.seq, "system1", "controller-0"
+    )  # fmt: skip
+
+
+def test_look_goes_on_where_one_list_is_refused(begin: Callable[..., Bench]) -> None:
+    """Removing a label that carries an image makes the list of all images fail (section 4.8)."""
+    bench = begin()
+    image = bench.driver.upload(Upload(IMAGE, "a.bin", "functional", bitstream_id="0x2"))
+    bench.driver.assign_labels("controller-0", CARD, {"k": "v"})
+    bench.driver.apply(image.uuid, [("k", "v")])
+    bench.driver.remove_labels("controller-0", CARD, ["k"])
+    with pytest.raises(ControlPlaneError, match="No device label entry found for None"):
+        bench.driver.look()
+    (intent,) = bench.of(Intent, "look")
+    said = [claim.subject.name for claim in bench.of(Claim) if claim.intent == intent.seq]
+    assert f"system1/device/controller-0/{CARD}" in said
+    assert "system1/host/controller-0" in said
+
+
+def test_what_an_image_is_by_its_bytes_is_an_observation(begin: Callable[..., Bench]) -> None:
+    bench = begin()
+    image = bench.driver.upload(Upload(IMAGE, "a.bin", "functional", bitstream_id="0x2"), promise="unchanged")
+    (seen,) = bench.of(Observation)
+    assert seen.subject.name == f"system1/image/{image.uuid}"
+    assert seen.values["promise"] == "unchanged"
+    assert seen.values["image"]["effect"] == "user-image"
+    assert seen.values["image"]["sha256"] == hashlib.sha256(IMAGE).hexdigest()
+
+
+def test_records_have_the_time_of_the_lab(begin: Callable[..., Bench]) -> None:
+    bench = begin()
+    driver = SystemDriver(
+        RestWay("system1", bench.served.login),
+        Gate("system1", {}, real=False),
+        bench.history,
+        clock=lambda: 1234.5,
+    )
+    driver.look()
+    driver.close()
+    assert {record.source_time for record in bench.of(Intent) + bench.of(Claim)} == {1234.5}
