@@ -12,6 +12,7 @@ from harness.faults.registry_actions.damage import Damages
 from harness.faults.registry_points import FaultPoint
 from harness.interruption import uninterrupted
 from harness.judgement.records import Fault, Subject
+from harness.registry.push_driver import subject_of
 
 if TYPE_CHECKING:
     from harness.faults.proxy.gate import Gate, Request
@@ -84,7 +85,7 @@ class PushFault:
 
         :raises BlockedError: the action cannot be done on this bench, or no request to it can be held.
         """
-        self._subject = Subject("registry-image", str(reference))
+        self._subject = subject_of(reference, self._bench.name)
         self._action.check(self._bench)
         self._action.prepare(self._bench)
         if isinstance(self._point, FaultPoint):

@@ -139,7 +139,7 @@ class _Held:
     def _record(
         self, name: str, state: Literal["fired", "not-reached"], at: int, intent: int, said: str
     ) -> None:
-        subject = subject_of(self._places[at].reference)
+        subject = subject_of(self._places[at].reference, self.push.bench.name)
         self.push.session.history.add(
             Fault(point=str(POINT), action=name, subject=subject, state=state, intent=intent, detail=said)
         )

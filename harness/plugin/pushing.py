@@ -247,6 +247,7 @@ class Push:
             compared_by="config" if through_engine else "digest",
             engine=self.bench.engine if through_engine else None,
             service=self.bench.registry,
+            registry=self.bench.name,
         )
 
     def _fault(self, at: str, action: str, destination: Destination) -> PushFault:

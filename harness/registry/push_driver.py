@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -67,6 +67,7 @@ class PushDriver:
     :param probe: reads what is true, past whatever clients go through.
     :param compared_by: what must be under a reference: the manifest as given, or any with that config.
     :param engine: its log is read where a client works through it; :param service: of the registry's log.
+    :param registry: what subjects call the registry, however clients reach it; empty: as these spell it.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class PushDriver:
         compared_by: ComparedBy = "digest",
         engine: Engine | None = None,
         service: RegistryService | None = None,
+        registry: str = "",
     ) -> None:
         self._history = history
         self._client = client
@@ -85,6 +87,7 @@ class PushDriver:
         self._compared_by = compared_by
         self._engine = engine
         self._service = service
+        self._registry = registry
 
     def push(
         self,
@@ -127,7 +130,7 @@ class PushDriver:
         :param act: returns what the client reports of each, in the order of ``images``.
         """
         pushes = [
-            _Pushed(self._expected(content), destination.reference, subject_of(destination.reference))
+            _Pushed(self._expected(content), destination.reference, self._subject(destination.reference))
             for content, destination in images
         ]
         first = [self._truth(each) if before else None for each in pushes]
@@ -135,11 +138,11 @@ class PushDriver:
         registry_mark = self._service.log_mark() if self._service else ""
         with ExitStack() as operations:
             underway: list[Underway] = []
-            for push, (content, _), was in zip(pushes, images, first, strict=True):
+            for push, (content, destination), was in zip(pushes, images, first, strict=True):
                 intent = Intent(
                     operation="push",
                     subject=push.subject,
-                    parameters=self._parameters(content),
+                    parameters=self._parameters(content, destination.reference),
                     promise=promise,
                 )
                 underway.append(operations.enter_context(recorded_operation(self._history, intent)))
@@ -181,9 +184,13 @@ class PushDriver:
 
         :param expected: what ought to be there. :raises HarnessError: as :meth:`push`.
         """
-        subject = subject_of(source.reference)
-        content = {"digest": expected.digest, "config": expected.config, "blobs": []}
-        parameters = {"client": client.name, "reporter": client.name, "content": content}
+        subject = self._subject(source.reference)
+        parameters = {
+            "client": client.name,
+            "reporter": client.name,
+            "reference": str(source.reference),
+            "content": {"digest": expected.digest, "config": expected.config, "blobs": []},
+        }
         intent = Intent(operation="pull", subject=subject, parameters=parameters)
         with recorded_operation(self._history, intent) as underway:
 
@@ -211,11 +218,15 @@ class PushDriver:
             return Expected(config=config)
         return Expected(digest=content.digest, config=config)
 
-    def _parameters(self, content: Content) -> dict[str, Any]:
+    def _subject(self, reference: Reference) -> Subject:
+        return subject_of(reference, self._registry)
+
+    def _parameters(self, content: Content, reference: Reference) -> dict[str, Any]:
         return {
             "client": self._client.name,
             "version": self._client.version,
             "reporter": self._client.name,
+            "reference": str(reference),
             "content": {
                 "digest": content.digest,
                 "config": content.config.digest if isinstance(content, Image) else "",
@@ -284,9 +295,12 @@ class PushDriver:
         )
 
 
-def subject_of(reference: Reference) -> Subject:
-    """Return the subject that an image under a reference is."""
-    return Subject("registry-image", str(reference))
+def subject_of(reference: Reference, registry: str = "") -> Subject:
+    """Return the subject that an image under a reference is.
+
+    :param registry: its name, the same for all clients: these reach it by different ones.
+    """
+    return Subject("registry-image", str(replace(reference, registry=registry or reference.registry)))
 
 
 def values_of(truth: Comparison) -> dict[str, Any]:

@@ -315,7 +315,12 @@ def _short_paths(text: str) -> str:
 
 
 def _where(scenario: ScenarioJudgement) -> str:
-    return str(scenario.subject) if scenario.subject is not None else "no device"
+    """Return the device of a scenario; where it has none, what it was about, what failed of it first."""
+    if scenario.subject is not None:
+        return str(scenario.subject)
+    worst_first = sorted(scenario.outcomes, key=lambda each: each.outcome is Outcome.AS_INTENDED)
+    first, *more = [*dict.fromkeys(str(each.subject) for each in worst_first)] or ["no device"]
+    return f"{first} and {len(more)} more" if more else first
 
 
 def _padded(word: str, paint: _Paint, colour: str) -> str:

@@ -108,6 +108,7 @@ class Lane:
             compared_by="config" if self._by_engine else "digest",
             engine=bench.engine if engine_log and self._by_engine else None,
             service=bench.registry,
+            registry=bench.name,
         )
         self._pushes = 0
         self._trials: list[tuple[Trial, Transfer | None]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from harness.registry.clients.catalogue import Surroundings, open_pull_client, o
 from harness.registry.clients.protocol import Destination, Report
 from harness.registry.images import Image, ImageRecipe, make_image, sized_layers
 from harness.registry.push_driver import PushDriver, Transfer
-from harness.registry.reference import Reference
+from harness.registry.reference import Reference, parse_reference
 from harness.registry.truth import Expected
 
 IMAGE = make_image(ImageRecipe(sized_layers(2, 1 << 16)))
@@ -42,12 +43,13 @@ class Harness:
         self.surroundings = Surroundings(folder)
         self.history.add(ScenarioStarted(scenario="pushes"))
 
-    def driver(self, client: str = "oci-once") -> PushDriver:
+    def driver(self, client: str = "oci-once", registry: str = "") -> PushDriver:
         return PushDriver(
             self.history,
             open_push_client(client, self.surroundings),
             self.lab.probe,
             service=self.lab.registry,
+            registry=registry,
         )
 
     def place(self, tag: str = "1", password: str = PASSWORD) -> Destination:
@@ -85,6 +87,18 @@ def test_a_push_is_recorded_in_the_order_in_which_it_happens(harness) -> None:
     assert (intent.subject.kind, intent.subject.name) == ("registry-image", str(harness.place().reference))
     assert intent.parameters["content"]["digest"] == IMAGE.digest
     assert done.intent == intent.seq
+
+
+def test_an_image_has_one_name_however_clients_spell_its_registry(harness) -> None:
+    driver, place = harness.driver(registry="registry.local"), harness.place()
+    port = place.reference.registry.rpartition(":")[2]
+    spelled = [f"127.0.0.1:{port}/a/b:1", f"localhost:{port}/a/b:1"]
+    for text in spelled:
+        driver.push(IMAGE, replace(place, reference=parse_reference(text)))
+    assert {
+        each.subject.name for each in harness.history.records[1:] if not isinstance(each, Completion)
+    } == {"registry.local/a/b:1"}
+    assert [each.parameters["reference"] for each in harness.recorded(Intent)] == spelled
 
 
 def test_a_push_that_lands_is_as_intended_and_its_client_right(harness) -> None:

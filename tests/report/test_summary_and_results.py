@@ -92,6 +92,17 @@ def test_what_diverged_is_told_in_full(tmp_path: Path) -> None:
     assert "test_fine" not in text
 
 
+def test_a_push_is_named_by_its_image_and_the_one_that_failed_first(tmp_path: Path) -> None:
+    there, lost = (Subject("registry-image", f"registry.local/a/b:{tag}") for tag in ("1", "2"))
+    outcomes = (OutcomeOf(Outcome.AS_INTENDED, 2, there, ""), OutcomeOf(Outcome.FAILED, 5, lost, "ABSENT"))
+    pushed = replace(DIVERGED, name="test_pushed", subject=None, judged=(), outcomes=outcomes)
+    text = render(run_of(pushed), tmp_path)
+    assert "  registry.local/a/b:2 and 1 more  test_pushed\n" in text
+    text = render(run_of(replace(pushed, outcomes=outcomes[1:])), tmp_path)
+    assert "  registry.local/a/b:2  test_pushed\n" in text
+    assert "no device" not in text
+
+
 def test_a_green_run_is_a_few_lines(tmp_path: Path) -> None:
     write_results(tmp_path, run_of(FINE, FINE))
     text = render(run_of(FINE, FINE), tmp_path)
