@@ -115,8 +115,9 @@ def read_image(path: Path, name: str = "") -> Content:
             return _Layout(path, files).content(name)
         if files.size("manifest.json") is not None:
             return _docker_archive(path, files, name)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        said = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"{path} cannot be read: {said}.") from None
     raise ConfigurationError(
         f"{path} holds no image: neither an OCI layout (oci-layout, index.json) nor a Docker archive "
         "(manifest.json).",
@@ -127,6 +128,8 @@ def read_image(path: Path, name: str = "") -> Content:
 def _opened(path: Path) -> _Files:
     if path.is_dir():
         return _Folder(path)
+    if path.is_fifo():  # to open it would wait for somebody who writes
+        raise ConfigurationError(f"{path} is a pipe; an archive is read where it lies, in a file.")
     try:
         return _Tar(path)
     except tarfile.TarError as error:
@@ -136,6 +139,11 @@ def _opened(path: Path) -> _Files:
             f"{path} is no tar file: {error}.",
             hint="It is compressed; unpack it with gunzip." if packed else "",
         ) from None
+
+
+def _name_of(entry: Mapping[str, Any]) -> str:
+    annotations = entry.get("annotations")
+    return str(annotations.get(_NAME, "")) if isinstance(annotations, dict) else ""
 
 
 def _document(path: Path, files: _Files, name: str) -> Any:
@@ -168,7 +176,7 @@ class _Layout:
         listed = index.get("manifests") if isinstance(index, dict) else None
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             raise ConfigurationError(f"index.json in {self._path} lists no manifests.")
-        named = {str((entry.get("annotations") or {}).get(_NAME, "")): entry for entry in listed}
+        named = {_name_of(entry): entry for entry in listed}
         if not name and len(listed) == 1:
             return self._content(listed[0], 0)
         if name not in named:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -218,6 +219,7 @@ def truncate(folder: Path) -> None:
         ),
         (edit_index(lambda index: index["manifests"][0].update(digest="sha256:../../x")), "has no digest"),
         (edit_index(lambda index: index["manifests"][0].update(mediaType="x/y")), "of the type 'x/y'"),
+        (edit_index(lambda index: index.update(manifests=[{"annotations": 5}])), "that is no manifest"),
     ],
 )
 def test_a_layout_that_is_wrong_is_told(tmp_path: Path, damage: Callable[[Path], object], said: str) -> None:
@@ -259,6 +261,14 @@ def test_files_that_are_none_of_these(tmp_path: Path) -> None:
         read_image(tmp_path / "missing")
     with pytest.raises(ConfigurationError, match="holds no image"):
         read_image(tmp_path)
+    with pytest.raises(ConfigurationError, match="cannot be read: embedded null byte"):
+        read_image(tmp_path / "a\0b")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigurationError, match="is a pipe"):
+        read_image(tmp_path / "pipe")
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
