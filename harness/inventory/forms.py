@@ -80,7 +80,7 @@ def _user(text: str) -> str:
 def _url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and " " not in text
     except ValueError:
         known = None
     if not known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, StrictBool, model_validator
 
@@ -76,6 +77,16 @@ class Registry(Named):
             if getattr(self, key) is not None:
                 message = "belongs to a real registry; an emulated one has its settings below 'emulated'"
                 raise EntryError(message, key)
+        return self
+
+    @model_validator(mode="after")
+    def _urls_lead_to_services(self) -> Registry:
+        for key, url in (("url", self.url), ("proxy", self.proxy)):
+            parts = urlsplit(url or "")
+            if parts.path not in ("", "/") or parts.query or parts.fragment:
+                raise EntryError("is the URL of the service itself, without a path", key)
+        if self.proxy is not None and self.proxy.rstrip("/") == str(self.url).rstrip("/"):
+            raise EntryError("is the registry's own URL: a proxy there would ask itself", "proxy")
         return self
 
     @model_validator(mode="after")
