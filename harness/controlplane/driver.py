@@ -21,7 +21,13 @@ from harness.controlplane.protocol import (
     Upload,
     statement,
 )
-from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError, InfrastructureError
+from harness.errors import (
+    BlockedError,
+    ConfigurationError,
+    ControlPlaneError,
+    DeadlineError,
+    InfrastructureError,
+)
 from harness.judgement.records import Claim, Evidence, Intent, Observation, Subject
 from harness.judgement.values import Unknown, Value
 from harness.record.operations import Recording, recorded_operation
@@ -264,6 +270,8 @@ class SystemDriver:
             while True:
                 try:
                     found = look(self._way)
+                except BlockedError:
+                    raise
                 except InfrastructureError as error:
                     seen = error.message
                 else:

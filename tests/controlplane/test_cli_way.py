@@ -105,6 +105,13 @@ def test_wrapped_lists_say_the_same(served: Served, way: CliWay, width: int) -> 
     assert wrapped == way.images()
 
 
+def test_region_of_the_system(served: Served) -> None:
+    served.lab.upload()
+    assert len(CliWay("system1", served.controller(), region="RegionOne").images()) == 1
+    with pytest.raises(ControlPlaneError, match="in Mars region not found"):
+        CliWay("system1", served.controller(), region="Mars").images()
+
+
 def test_nothing_there_is_an_empty_list(way: CliWay) -> None:
     assert (way.images(), way.states(), way.labels()) == ([], [], [])
 

@@ -17,7 +17,7 @@ from harness.controlplane.driver import SystemDriver
 from harness.controlplane.gate import Gate
 from harness.controlplane.protocol import ControlPlane, Upload
 from harness.controlplane.rest import RestWay
-from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError
+from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError, NotOfferedError
 from harness.images.recipes import build
 from harness.judgement.records import Claim, Completion, Intent, Observation, Subject
 from harness.record.history import History, read_history
@@ -130,6 +130,12 @@ def test_wait_goes_on_while_the_system_is_away(begin: Callable[..., Bench]) -> N
         "controller-0", lambda seen: seen.administrative == "locked", "is locked", deadline=30
     )
     assert locked.availability == "online"
+
+
+def test_wait_for_what_is_not_offered_ends_at_once(begin: Callable[..., Bench]) -> None:
+    bench = begin("cli")
+    with pytest.raises(NotOfferedError):
+        bench.driver.wait_until("an alarm", lambda way: way.alarms(), bool, deadline=30)
 
 
 def test_what_is_asked_and_said_is_in_the_history(begin: Callable[..., Bench]) -> None:
