@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from harness.errors import HarnessBug, InfrastructureError
+from harness.errors import InfrastructureError
 
 _LISTENING = "0A"  # state of a socket in /proc/net/tcp
 
@@ -18,6 +20,9 @@ _LISTENING = "0A"  # state of a socket in /proc/net/tcp
 _LOWEST = 10_000
 _HIGHEST = 65_535
 _TRIES = 100
+#: How long a program may take to start on a busy machine, and to close what it inherited when it does;
+#: nothing tells when it has.
+_FORKED_SECONDS, _STARTING_SECONDS, _POLL_SECONDS = 5.0, 0.2, 0.005
 _BACKLOG = 128
 
 
@@ -61,22 +66,27 @@ def listen(addresses: Sequence[str], port: int = 0) -> list[socket.socket]:
     :param port: 0 chooses one as :func:`free_port` does.
     :raises InfrastructureError: it is taken, or this machine does not have an address.
     """
-    for left in reversed(range(1 if port else _TRIES)):
+    began = time.monotonic()
+    while True:
         chosen = port or free_port(*addresses)
         with ExitStack() as opened:
             try:
                 found = [opened.enter_context(_listener(address, chosen)) for address in addresses]
             except OSError as error:
-                if left:  # between the choice of a port and its use anybody may take it
+                # Between the choice of a port and its use anybody may take it; and one that we have closed
+                # lives on in what another thread has forked, until that runs its own program.
+                forked = all(map(_is_fork, _holders(chosen)))
+                patience = _FORKED_SECONDS if forked else _STARTING_SECONDS
+                if error.errno == errno.EADDRINUSE and time.monotonic() < began + patience:
+                    time.sleep(_POLL_SECONDS)
                     continue
                 raise InfrastructureError(
                     f"The port {chosen} of {' and '.join(addresses)} cannot be used ({error.strerror})"
-                    f"{_holders(chosen)}.",
+                    f"{_told_of(chosen)}.",
                     hint="End what uses it, or choose another port.",
                 ) from None
             opened.pop_all()
             return found
-    raise HarnessBug("a loop that returns or raises did neither")
 
 
 def _listener(address: str, port: int) -> socket.socket:
@@ -123,14 +133,34 @@ def _socket(address: str) -> socket.socket:
     return found
 
 
-def _holders(port: int) -> str:
+def _holders(port: int) -> list[int]:
+    """Return the processes that listen on ``port`` now."""
     sockets = {inode for inode, at in _listening() if at == port}
-    for folder in Path("/proc").glob("[0-9]*"):
-        if sockets & _sockets_of(int(folder.name)):
-            with suppress(OSError):
-                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                return f": process {folder.name} ({words.strip()[:120]}) listens there"
+    pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")] if sockets else []
+    return [pid for pid in pids if sockets & _sockets_of(pid)]
+
+
+def _told_of(port: int) -> str:
+    for pid in _holders(port):
+        if words := _words_of(pid):
+            text = words.replace(b"\0", b" ").decode(errors="replace").strip()
+            return f": process {pid} ({text[:120]}) listens there"
     return ""
+
+
+def _is_fork(pid: int) -> bool:
+    """Whether the process is a child of ours that does not run a program of its own yet, or is gone."""
+    try:
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return True
+    return parent == os.getpid() and _words_of(pid) == _words_of(os.getpid())
+
+
+def _words_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def _listening() -> Iterator[tuple[str, int]]:

@@ -1,8 +1,12 @@
 """Ports that are chosen: free at every address, and none that an outgoing connection may take meanwhile."""
 
+import os
 import random
 import socket
+import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,3 +61,26 @@ def test_a_port_that_is_taken_at_one_address_is_not_listened_on(taken: int) -> N
 def test_an_address_of_another_machine_is_told() -> None:
     with pytest.raises(InfrastructureError, match=f"at {NOBODYS}: Cannot assign requested address"):
         free_port(NOBODYS)
+
+
+def test_a_port_of_ours_that_a_fork_still_holds_is_waited_for() -> None:
+    """As where one thread starts a program while another one restarts a service."""
+    (ours,) = listen(["127.0.0.1"])
+    port = ours.getsockname()[1]
+    forked, told = os.pipe()
+
+    def slowly() -> None:
+        os.write(told, b".")
+        time.sleep(0.5)  # a busy machine
+
+    with ThreadPoolExecutor(1) as pool:
+        started = pool.submit(subprocess.run, ["true"], preexec_fn=slowly, check=True)
+        assert os.read(forked, 1) == b"."
+        ours.close()
+        began = time.monotonic()
+        (again,) = listen(["127.0.0.1"], port)
+        again.close()
+        assert not started.done() or time.monotonic() - began > 0.1, "nobody held it"
+        started.result()
+    os.close(forked)
+    os.close(told)
