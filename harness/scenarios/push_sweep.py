@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -88,6 +89,11 @@ class Sweep:
 
     def _end_all(self, lanes: Sequence[Future[LaneResult]]) -> None:
         """End all lanes in order. :raises KeyboardInterrupt: a third Ctrl-C came before that was done."""
+        print(
+            "hil: interrupted; the pushes under way end first, at their deadlines (2 min) at the latest, "
+            "and what disturbs them is undone",
+            file=sys.stderr,
+        )
         try:
             with uninterrupted("undo the faults of the sweep"):
                 self.end()

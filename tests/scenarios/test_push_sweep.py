@@ -93,7 +93,9 @@ def swept(
 def rotated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepResult]:
     """All points of the default, keys rotated at each."""
     folder = tmp_path_factory.mktemp("rotated")
-    return folder, swept(folder, CLIENTS, ("rotate-keys",)).run()
+    result = swept(folder, CLIENTS, ("rotate-keys",)).run()
+    assert not [lane.failed or lane.blocked for lane in result.lanes if lane.failed or lane.blocked]
+    return folder, result
 
 
 @pytest.mark.parametrize("point", ROTATE)
@@ -190,6 +192,12 @@ def test_a_patient_client_gets_through_a_kill(tmp_path) -> None:
     assert [(each.reported, each.verdict) for each in result.trials] == [OK] * 3
 
 
+def test_a_token_is_held_at_its_own_service(tmp_path) -> None:
+    """One that is asked for before the rotation and given after it is good; else it is lost."""
+    result = swept(tmp_path, ("oci-once",), ("rotate-keys",), "before:token", "after:token").run()
+    assert [(each.reported, each.verdict) for each in result.trials] == [OK, FAIL]
+
+
 def test_random_instants_are_tried_until_the_time_is_over(tmp_path) -> None:
     result = swept(tmp_path, ("oci-renew",), ("restart",), soak=1.0).run()
     assert result.trials
@@ -231,7 +239,7 @@ def test_what_a_full_disk_does_not_take_is_judged_from_memory(tmp_path) -> None:
     assert [trial.verdict for trial in lane.trials] == ["MATCH"]
 
 
-def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path) -> None:
+def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path, capsys) -> None:
     """The second one comes while the first one's undoing is under way, which has handlers of its own."""
 
     def twice(trial: Trial) -> None:
@@ -248,6 +256,7 @@ def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path) -> None:
         signal.signal(signal.SIGINT, before)
     assert result.interrupted
     assert [trial.verdict for trial in result.trials] == ["MATCH"]
+    assert "the pushes under way end first" in capsys.readouterr().err
 
 
 def test_a_sweep_that_is_told_to_end_gives_what_there_is(tmp_path) -> None:
