@@ -145,9 +145,12 @@ class Lane:
         return LaneResult(self._name, trials, push=self._push_seconds, restart=self._restart_seconds)
 
     def _run(self) -> None:
-        number = self._bench.proxy.last
+        proxies = (self._bench.proxy, self._bench.token_proxy)
+        before = [proxy.last for proxy in proxies]
         first, _ = self._push(None)
-        recorded = self._bench.proxy.exchanges(number)
+        recorded = [
+            each for proxy, number in zip(proxies, before, strict=True) for each in proxy.exchanges(number)
+        ]
         # The first push of a process loads and connects what the others find ready.
         second, _ = self._push(None)
         self._push_seconds = second.report.seconds - second.report.waited
