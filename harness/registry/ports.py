@@ -53,6 +53,26 @@ def free_port(*addresses: str) -> int:
     raise InfrastructureError(f"Of {_TRIES} ports of {' and '.join(places)} none is free.")
 
 
+def reserve(address: str, port: int) -> socket.socket:
+    """Return what keeps others from being given ``port`` by :func:`free_port`, until it is closed.
+
+    It is bound and never listens: a service listens beside it, and again after a restart.
+
+    :raises InfrastructureError: the port is taken.
+    """
+    found = _socket(address)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((address, port))
+    except OSError as error:
+        found.close()
+        raise InfrastructureError(
+            f"The port {port} of {address} cannot be used ({error.strerror}){_holders(port)}.",
+            hint="End what uses it, or choose another port.",
+        ) from None
+    return found
+
+
 def _lasting_ports() -> Sequence[int]:
     """Return the ports outside the range that the kernel takes for outgoing connections."""
     first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from harness.registry.configuration import RegistrySettings, configuration_text,
 from harness.registry.controlled import Controlled
 from harness.registry.folder import TemporaryFolder
 from harness.registry.logs import LogEntry
-from harness.registry.ports import free_port, listening_ports, listens, prove_free
+from harness.registry.ports import free_port, listening_ports, listens, prove_free, reserve
 from harness.registry.program_log import ProgramLog
 from harness.registry.service import How, Instance, Restart
 from harness.registry.wire import Endpoint, Wire
@@ -68,6 +69,8 @@ class ProcessRegistry(Controlled):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._secret = secrets.token_hex(32)
         self._port = 0
+        #: Keeps the port while it is down.
+        self._reserved: socket.socket | None = None
         self._process: Launched | None = None
         self._instance: Instance | None = None
         self._started = 0
@@ -123,11 +126,19 @@ class ProcessRegistry(Controlled):
                     # Between the choice of a free port and its use anybody may take it.
                     if not left or "address already in use" not in error.message.lower():
                         raise
+                    self._release_port()
                     self._port = 0
             raise HarnessBug("a loop that returns or raises did neither")
 
+    def _release_port(self) -> None:
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
     def _start(self, deadline: float, read_only: bool) -> Instance:
         prove_free(self.settings.address, self.port)
+        if self._reserved is None:
+            self._reserved = reserve(self.settings.address, self.port)
         self.bundle_read = self.settings.tokens.bundle.read_bytes() if self.settings.tokens else b""
         configuration = self._configured(read_only)
         Path(self.storage).mkdir(parents=True, exist_ok=True)
@@ -342,6 +353,7 @@ class ProcessRegistry(Controlled):
     def close(self) -> None:
         """End it. Its folder goes with it where it is a temporary one; may be called twice."""
         self.kill()
+        self._release_port()
         self._log.close()
         if self._temporary:
             self._temporary.close()

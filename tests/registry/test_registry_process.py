@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.processes import wait_until
 from support.raw_push import RawRegistry
 
 from harness.errors import ConfigurationError, DeadlineError, InfrastructureError
@@ -85,6 +86,23 @@ def test_stop_and_kill_are_done_when_they_return(registry: ProcessRegistry) -> N
     with pytest.raises(InfrastructureError, match="does not run"):
         registry.pause()
     assert registry.start().number == 2
+
+
+def test_nobody_is_given_its_port_while_it_is_down(registry: ProcessRegistry) -> None:
+    def taken() -> bool:
+        with socket.socket() as other:
+            try:
+                other.bind(("127.0.0.1", port))
+            except OSError:
+                return True
+        return False
+
+    port = registry.port
+    registry.stop()
+    assert taken()
+    assert registry.start().number == 2
+    registry.close()
+    wait_until(lambda: not taken(), "the port to be free")
 
 
 def test_an_end_that_nobody_asked_for_is_seen(registry: ProcessRegistry) -> None:
