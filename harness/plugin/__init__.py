@@ -24,6 +24,7 @@ _MARKERS = (
     "hil_expects(outcome=, verdicts={reporter: verdict}): what the scenario states; default: as intended, "
     "every report a MATCH",
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
+    "hil_lab(name): the lab of the inventory that the system of the scenario is in, unless --hil-lab says it",
 )
 
 _OUR_FIXTURES = ("harness.plugin.fixtures", "harness.plugin.registry_fixtures")
@@ -45,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="HOST[/CARD]",
         help="only these devices; may be given several times",
     )
+    group.addoption(
+        "--hil-way", choices=("rest", "cli"), help="ask StarlingX systems by their API, or by their command"
+    )
     group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(
         "--hil-irreversible",
@@ -62,10 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     config.stash[SESSION] = HilSession(config)
-    from harness.plugin import fixtures, registry_fixtures
+    from harness.plugin import fixtures, registry_fixtures, system_fixtures
 
     config.pluginmanager.register(fixtures, "hil-fixtures")
     config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
+    config.pluginmanager.register(system_fixtures, "hil-system-fixtures")
 
 
 @pytest.hookimpl(optionalhook=True)

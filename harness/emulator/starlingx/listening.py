@@ -259,6 +259,8 @@ class Listening:
 def _bound() -> socket.socket:
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # An answer goes out in two parts; without this the second waits 40 ms for the first to be confirmed.
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     found.bind((LOOPBACK, 0))
     found.listen(_BACKLOG)
     return found

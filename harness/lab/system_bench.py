@@ -1,0 +1,238 @@
+"""A StarlingX system of a lab: its way in and its cards opened, looked at together, in the lab's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from harness.cards.driver import SETTLE, CardDriver
+from harness.errors import BlockedError, ConfigurationError, InfrastructureError
+from harness.hosts.connect import connect
+from harness.judgement.records import Claim, Intent, Observation, Record, Subject
+from harness.judgement.values import Unknown
+from harness.record.operations import Recording, recorded_operation
+
+if TYPE_CHECKING:
+    from harness.controlplane.changes import WayIn
+    from harness.controlplane.driver import SystemDriver
+    from harness.hosts.protocol import Host
+    from harness.inventory.model import Controller, Inventory, Lab
+    from harness.lab.running import RunningLab
+
+Way = Literal["rest", "cli"]
+R = TypeVar("R", bound=Record)
+#: What a look asks for.
+ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
+#: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
+_EMULATED_SETTLE: Final = 0.2
+#: The files that CLI and inventory take their names from; read, because commands of hosts differ.
+_HOSTNAME: Final = "/proc/sys/kernel/hostname"
+
+
+class _LabTimed:
+    """Hands records on with the time of the lab that they were made at."""
+
+    def __init__(self, history: Recording, now: Callable[[], float]) -> None:
+        self._history = history
+        self._now = now
+
+    def add(self, record: R) -> R:
+        """Keep ``record``; return it as it was kept."""
+        if record.source_time is None and isinstance(record, (Claim, Observation, Intent)):
+            record = replace(record, source_time=self._now())
+        return self._history.add(record)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCard:
+    """A card, and the name that the system knows its host by."""
+
+    driver: CardDriver
+    hostname: str
+
+
+def narrowed(inventory: Inventory, lab_name: str | None, system: str) -> Inventory:
+    """Return the inventory with nothing in the lab but one system and its hosts.
+
+    :raises ConfigurationError: there is no such lab or system, or no host of it.
+    """
+    lab = inventory.lab(lab_name)
+    hosts = {name: host for name, host in lab.hosts.items() if host.system == system}
+    if system not in lab.controllers or not hosts:
+        raise ConfigurationError(
+            f"The lab {lab.name} has no system {system} with hosts.",
+            hint=f"Its systems: {', '.join(systems_of(lab)) or 'none'}.",
+        )
+    parent = lab.controllers[system].parent
+    controllers = {name: c for name, c in lab.controllers.items() if name in (system, parent)}
+    own = lab.model_copy(update={"hosts": hosts, "controllers": controllers, "registries": {}})
+    return inventory.model_copy(update={"labs": {lab.name: own}, "default_lab": lab.name})
+
+
+def systems_of(lab: Lab) -> list[str]:
+    """Return the systems of a lab that have a host with a card."""
+    return [name for name in lab.controllers if any(h.system == name and h.cards for h in lab.hosts.values())]
+
+
+class SystemBench:
+    """One system, reached by one way, with its cards. A context manager.
+
+    :param lab: is running. :param history: where all is recorded. :param way: by its API or its command.
+    :param allowed: what ``--hil-irreversible`` names.
+    """
+
+    def __init__(
+        self,
+        lab: RunningLab,
+        system: str,
+        history: Recording,
+        *,
+        way: Way = "rest",
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        self.name = system
+        self.bench = lab.bench if lab.entry.controllers[system].emulated else None
+        self.history: Recording = history if self.bench is None else _LabTimed(history, self.bench.lab_time)
+        # The command `system` shows no alarms: they are another service's.
+        self._asked = [kind for kind in ASKED if (kind, way) != ("alarm", "cli")]
+        self._lab = lab
+        self._open = ExitStack()
+        try:
+            hosts = {name: self._connected(name) for name, h in lab.entry.hosts.items() if h.system == system}
+            self.hostnames = {name: _hostname(host) for name, host in hosts.items()}
+            self.cards = dict(self._cards(hosts, allowed))
+            self.driver = self._driver(hosts, way, allowed)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- opening --------------------------------------------------------------------------------------
+
+    def _connected(self, name: str) -> Host:
+        host = connect(self._lab.entry.host(name), self._lab.access(name))
+        self._open.callback(host.close)
+        return host
+
+    def _cards(self, hosts: Mapping[str, Host], allowed: frozenset[str]) -> Any:
+        for name, host in hosts.items():
+            entry = self._lab.entry.host(name)
+            for card in entry.cards.values():
+                driver = CardDriver(
+                    host,
+                    card,
+                    self.history,
+                    real=entry.real,
+                    allowed=allowed,
+                    sysfs=entry.sysfs,
+                    settle=SETTLE if entry.real else _EMULATED_SETTLE,
+                )
+                yield driver.name, PlacedCard(driver, self.hostnames[name])
+
+    def _driver(self, hosts: Mapping[str, Host], way: Way, allowed: frozenset[str]) -> SystemDriver:
+        from harness.controlplane.driver import SystemDriver
+        from harness.controlplane.gate import Gate
+
+        controller = self._lab.entry.controllers[self.name]
+        opened = self._rest(controller) if way == "rest" else self._cli(hosts)
+        self._open.callback(opened.close)
+        entries = {
+            (placed.hostname, placed.driver.address): self._lab.entry.card(name)[1]
+            for name, placed in self.cards.items()
+        }
+        gate = Gate(self.name, entries, real=controller.emulated is None, allowed=allowed)
+        return SystemDriver(opened, gate, self.history)
+
+    def _rest(self, controller: Controller) -> WayIn:
+        from harness.controlplane.rest import RestWay
+        from harness.controlplane.session import Login
+
+        if controller.emulated is not None:
+            door = self._lab.doors.controllers[self.name]
+            return RestWay(self.name, Login(door.url, door.user, door.password))
+        from harness.inventory.credentials import resolve
+
+        assert controller.url is not None and controller.credentials is not None
+        password = resolve(controller.credentials).password
+        if password is None:
+            raise ConfigurationError(
+                f"The credentials of {self.name} hold no password, which its API asks for.",
+                hint="Give it `credentials: {env: NAME}` or `{file: PATH}`, or ask it by --hil-way cli.",
+            )
+        return RestWay(self.name, Login(str(controller.url), controller.user, password))
+
+    def _cli(self, hosts: Mapping[str, Host]) -> WayIn:
+        from harness.controlplane.cli import CliWay
+
+        if not hosts:
+            raise BlockedError(f"{self.name} has no host in the inventory on which its command could run.")
+        return CliWay(self.name, next(iter(hosts.values())))
+
+    # -- what is done with it -------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Record everything that the system says, and what each of its cards shows, at this moment.
+
+        :raises HarnessError: it does not answer, or what it answers cannot be read.
+        """
+        told = {"asked": list(self._asked), "reporter": self.driver.reporter}
+        intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
+        with recorded_operation(self.history, intent) as underway:
+            self.driver.images()
+            self.driver.states()
+            self.driver.labels()
+            for hostname in self.hostnames.values():
+                self._devices(hostname)
+                self.driver.host(hostname)
+            if "alarm" in self._asked:
+                self.driver.alarms()
+            for placed in self.cards.values():
+                self._card(placed, underway.intent)
+
+    def _devices(self, hostname: str) -> None:
+        """Ask for a host's devices; a list that shows no field of a card is followed by each of them."""
+        for device in self.driver.devices(hostname):
+            if isinstance(device.bitstream_id, Unknown) and device.device_id == "0b30":
+                self.driver.device(hostname, device.name)
+
+    def _card(self, placed: PlacedCard, intent: int) -> None:
+        """Read a card, wherever it is by now, and record what it shows."""
+        card = placed.driver
+        truth = card.truth()
+        if not truth.on_bus:
+            with suppress(InfrastructureError):  # it is off the bus: that is what was read
+                card.locate()
+                truth = card.truth()
+        self.history.add(
+            Observation(
+                probe="card",
+                subject=card.subject,
+                values=truth.values() | {"system": self.name, "hostname": placed.hostname},
+                sources=truth.sources,
+                intent=intent,
+            )
+        )
+
+    def pass_time(self, seconds: float) -> None:
+        """Let lab time pass where it is virtual, with all that falls due; a real lab's passes by itself."""
+        if self.bench is not None:
+            self.bench.pass_time(seconds)
+
+    def close(self) -> None:
+        """Close all connections; may be called twice."""
+        self._open.close()
+
+    def __enter__(self) -> SystemBench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _hostname(host: Host) -> str:
+    name = host.read(_HOSTNAME)
+    text = name.decode(errors="replace").strip() if isinstance(name, bytes) else str(name).strip()
+    if not text:
+        raise InfrastructureError(f"{host.name} does not say its hostname in {_HOSTNAME}.")
+    return text

@@ -1,0 +1,75 @@
+"""The fixtures of scenarios about a control plane: system, and the way it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.errors import ConfigurationError
+from harness.plugin.scenario import Scenario
+from harness.plugin.session import HilSession
+
+if TYPE_CHECKING:
+    from harness.lab.system_bench import Way
+    from harness.plugin.images import ImageShelf
+    from harness.plugin.systems import System
+
+
+@pytest.fixture
+def hil_way(request: pytest.FixtureRequest) -> Way:
+    """How the system is asked: ``rest`` or ``cli``; what ``--hil-way`` says, where no scenario says it."""
+    way: Way = request.config.getoption("hil_way") or "rest"
+    return way
+
+
+@pytest.fixture
+def system(
+    request: pytest.FixtureRequest,
+    hil: HilSession,
+    hil_scenario: Scenario,
+    hil_way: Way,
+    images: ImageShelf,
+) -> Iterator[System]:
+    """One StarlingX system with its hosts and cards; an emulated one is started anew for each scenario.
+
+    :raises NotApplicable: the lab has no such system, or another way was asked for.
+    """
+    from harness.lab.running import start_lab
+    from harness.lab.system_bench import SystemBench, narrowed, systems_of
+    from harness.plugin.systems import System
+    from harness.scenarios.prepare import NotApplicable
+
+    if hil_way != (request.config.getoption("hil_way") or hil_way):
+        raise NotApplicable(f"--hil-way asks for another way than {hil_way}")
+    lab_name = lab_of(request.node, hil)
+    lab = hil.inventory.lab(lab_name)
+    known = systems_of(lab)
+    name: str = getattr(request, "param", known[0] if known else "")
+    if name not in known:
+        raise NotApplicable(f"the lab {lab.name} has no system {name or 'with a card'}")
+    own = narrowed(hil.inventory, lab_name, name)
+    with (
+        start_lab(own, lab.name) as running,
+        SystemBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,
+    ):
+        made = System(hil, bench, images)
+        made.look()
+        yield made
+
+
+def lab_of(node: pytest.Item, hil: HilSession) -> str | None:
+    """Return the lab of a scenario's system: that of ``--hil-lab``, else of its marker ``hil_lab``.
+
+    :raises ConfigurationError: the marker names none, or not one.
+    """
+    chosen: str | None = node.config.getoption("hil_lab")
+    marker = node.get_closest_marker("hil_lab")
+    if chosen is not None or marker is None or node.config.getoption("hil_inventory") is not None:
+        return chosen
+    if len(marker.args) != 1 or marker.kwargs:
+        raise ConfigurationError(
+            f"{node.nodeid}: the marker hil_lab names one lab.", hint="Such as hil_lab('device-images')."
+        )
+    return str(marker.args[0])

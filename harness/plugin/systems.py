@@ -1,0 +1,183 @@
+"""What scenarios do to a StarlingX system: upload, label, apply, update, boot, remove; all recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from harness.errors import ConfigurationError, ControlPlaneError
+from harness.judgement.records import Observation, Subject
+from harness.plugin.scenario import step
+
+if TYPE_CHECKING:
+    from harness.controlplane.driver import SystemDriver
+    from harness.controlplane.protocol import Upload
+    from harness.lab.system_bench import SystemBench
+    from harness.plugin.images import Image, ImageShelf
+    from harness.plugin.session import HilSession
+
+Effect = Literal["lands", "unchanged"]
+#: Lab seconds that follow an act, so that agents and conductor are done with it; after a boot: its reset of
+#: the cards, the agent's start and its reports.
+_ACT_SECONDS: Final = 1.0
+_LOCK_SECONDS: Final = 10.0
+_BOOT_SECONDS: Final = 300.0
+#: Real seconds that a real host may take to lock and to boot.
+_REAL_LOCK_DEADLINE: Final = 600.0
+_REAL_BOOT_DEADLINE: Final = 3600.0
+
+
+@dataclass
+class System:
+    """The ``system`` fixture: one StarlingX system. A look follows every act that owes or takes something."""
+
+    session: HilSession
+    bench: SystemBench
+    shelf: ImageShelf
+
+    @property
+    def driver(self) -> SystemDriver:
+        """What asks the system, and records it."""
+        return self.bench.driver
+
+    # -- images ---------------------------------------------------------------------------------------
+
+    def upload(self, image: Image | str, promise: Effect = "lands", **fields: Any) -> str:
+        """Upload an image; return its uuid.
+
+        What the system is told of it is read from its bytes; a BMC image's id is its MD5, as documents advise
+        (section 1.1). ``fields`` of :class:`harness.controlplane.protocol.Upload` say otherwise.
+
+        :param promise: what documents promise of it on the cards of this system.
+        """
+        image = self.shelf[image] if isinstance(image, str) else image
+        with self._act(f"upload {image.name}", look=False):
+            uuid = self.driver.upload(_upload(image, fields)).uuid
+            read = {"image": image.facts.to_json(), "promise": promise}
+            subject = Subject("record", f"{self.bench.name}/image/{uuid}")
+            self.bench.history.add(Observation(probe="image-bytes", subject=subject, values=read))
+        return uuid
+
+    def apply(self, image: str, **labels: str) -> None:
+        """Apply an image to devices with any of the labels; without labels to all."""
+        with self._act("apply an image"):
+            self.driver.apply(image, tuple(labels.items()))
+
+    def remove(self, image: str, **labels: str) -> None:
+        """Take back what :meth:`apply` did."""
+        with self._act("remove an image"):
+            self.driver.remove(image, tuple(labels.items()))
+
+    def delete(self, image: str) -> None:
+        """Delete an image."""
+        with self._act("delete an image"):
+            self.driver.delete(image)
+
+    # -- devices and hosts ----------------------------------------------------------------------------
+
+    def label(self, **labels: str) -> None:
+        """Give the first card labels."""
+        hostname, address = self._place()
+        with self._act(f"label {address}", look=False):
+            self.driver.assign_labels(hostname, address, labels)
+
+    def unlabel(self, *keys: str) -> None:
+        """Take labels off the first card."""
+        hostname, address = self._place()
+        with self._act(f"unlabel {address}"):
+            self.driver.remove_labels(hostname, address, keys)
+
+    def update(self) -> None:
+        """Have every host write what is owed to its cards, and wait until it does nothing more."""
+        for hostname in self._hostnames():
+            with self._act(f"update {hostname}"):
+                if self.bench.bench is not None:
+                    self.driver.update(hostname)
+                else:
+                    self.driver.update_and_wait(hostname)
+
+    def boot(self) -> None:
+        """Lock and unlock every host, which boots it and resets its cards."""
+        for hostname in self._hostnames():
+            with self._act(f"boot {hostname}"):
+                self.driver.lock(hostname)
+                self._wait(hostname, "is locked", "locked", _LOCK_SECONDS, _REAL_LOCK_DEADLINE)
+                self.driver.unlock(hostname)
+                self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
+
+    def refused(self, act: Any, *arguments: Any, **options: Any) -> str:
+        """Do what the system must refuse; return its text. The act is judged as FAILED.
+
+        :raises AssertionError: it did not refuse.
+        """
+        try:
+            act(*arguments, **options)
+        except ControlPlaneError as refusal:
+            return refusal.message
+        raise AssertionError(f"{self.bench.name} did not refuse to {act.__name__}.")
+
+    def look(self) -> None:
+        """Record what the system says now, and what its cards show."""
+        self.bench.look()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let lab time pass, and look."""
+        with self._act(f"{seconds:g} s of lab time"):
+            self.bench.pass_time(seconds)
+
+    # -- steps ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _act(self, title: str, *, look: bool = True) -> Iterator[None]:
+        """Do something, and look afterwards, even where the system refused."""
+        with step(self.session, self.bench.name, title):
+            try:
+                yield
+            finally:
+                self.bench.pass_time(_ACT_SECONDS)
+                if look:
+                    self.look()
+
+    def _wait(self, hostname: str, what: str, wanted: str, seconds: float, deadline: float) -> None:
+        if self.bench.bench is not None:
+            self.bench.pass_time(seconds)
+            return
+        self.driver.wait_for_host(
+            hostname,
+            lambda host: host.administrative == wanted and host.task in (None, ""),
+            what,
+            deadline=deadline,
+        )
+
+    def _hostnames(self) -> list[str]:
+        return sorted({placed.hostname for placed in self.bench.cards.values()})
+
+    def _place(self) -> tuple[str, str]:
+        """Return where the first card is now: hostname and address."""
+        placed = next(iter(self.bench.cards.values()))
+        return placed.hostname, placed.driver.address
+
+
+def _upload(image: Image, fields: dict[str, Any]) -> Upload:
+    from harness.controlplane.protocol import Upload
+
+    facts = image.facts
+    said: dict[str, Any] = {"filename": f"{image.name.replace('/', '-')}.bin", "name": image.name}
+    if facts.effect == "root-key":
+        said |= {"bitstream_type": "root-key", "key_signature": facts.programs_root}
+    elif facts.effect == "key-cancellation":
+        said |= {"bitstream_type": "key-revocation", "revoke_key_id": facts.cancel_id}
+    elif facts.effect == "bmc-image":
+        digest = hashlib.md5(image.data, usedforsecurity=False).hexdigest()
+        said |= {"bitstream_type": "functional", "bitstream_id": digest, "bmc": True}
+    elif isinstance(facts.bitstream_id, int):
+        said |= {"bitstream_type": "functional", "bitstream_id": f"{facts.bitstream_id:#x}"}
+    elif "bitstream_type" not in fields:
+        raise ConfigurationError(
+            f"What {image.name} is to be uploaded as cannot be read from its bytes.",
+            hint="Say it: system.upload(image, bitstream_type='functional', bitstream_id='0x1').",
+        )
+    return Upload(image.data, **said | fields)

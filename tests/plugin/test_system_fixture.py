@@ -1,0 +1,106 @@
+"""Scenarios about a StarlingX system: what the fixture does, what is recorded, and how it ends."""
+
+import pytest
+
+from harness.judgement.records import Claim, Intent, Observation
+
+INVENTORY = """\
+version: 1
+default_lab: small
+labs:
+  small:
+    controllers:
+      good: {role: system-controller, emulated: {release: corrected}}
+      silent: {role: system-controller, emulated: {release: corrected, defects: [failed-flash-not-reported]}}
+      empty: {role: system-controller, emulated: {release: corrected}}
+    hosts:
+      one:
+        system: good
+        emulated: {hostname: compute-0}
+        cards: {card0: {address: '0000:b2:00.0', identity: '64:4c:36:00:00:01', irreversible: [root-key]}}
+      two:
+        system: silent
+        emulated: {hostname: compute-0}
+        cards:
+          card0:
+            address: 0000:b2:00.0
+            identity: 64:4c:36:00:00:02
+            irreversible: [root-key]
+            emulated: {sr_root: root-key-A}
+"""
+
+SCENARIOS = """
+def test_runs_what_is_completed(system):
+    image = system.upload("unsigned")
+    system.apply(image)
+    system.update()
+    system.boot()
+
+@pytest.mark.parametrize("system", ["silent"], indirect=True)
+@pytest.mark.hil_expects(verdicts={"sysinv-image-state": "LOST"})
+def test_never_says_that_it_failed(system):
+    image = system.upload("root-key-B", promise="unchanged")
+    system.apply(image)
+    system.update()
+    system.pass_time(200)
+
+@pytest.mark.parametrize("system", ["silent"], indirect=True)
+def test_is_not_permitted(system):
+    system.upload("cancel-A-csk0")
+
+@pytest.mark.parametrize("system", ["empty", "gone"], indirect=True)
+def test_is_nowhere(system):
+    system.look()
+
+@pytest.mark.hil_expects(outcome="FAILED")
+def test_is_refused(system):
+    image = system.upload("unsigned")
+    system.apply(image)
+    system.update()
+    assert "already been written to devices" in system.refused(system.delete, image)
+    system.boot()
+
+@pytest.mark.parametrize("hil_way", ["cli"])
+def test_asks_the_other_way(system):
+    system.look()
+"""
+
+
+@pytest.fixture
+def system_plan(plan):
+    """A plan over a lab with two systems that have cards, and one that has none."""
+    (plan.folder / "inventory.yaml").write_text(INVENTORY, encoding="utf-8")
+    return plan
+
+
+def test_scenarios_about_a_system_are_judged(system_plan) -> None:
+    done = system_plan.run(SCENARIOS, "--hil-way=rest")
+    assert done.states == {
+        "test_runs_what_is_completed": "as-stated",
+        "test_never_says_that_it_failed[silent]": "as-stated",
+        "test_is_not_permitted[silent]": "REFUSED",
+        "test_is_nowhere[empty]": "NOT_APPLICABLE",
+        "test_is_nowhere[gone]": "NOT_APPLICABLE",
+        "test_is_refused": "as-stated",
+        "test_asks_the_other_way[cli]": "NOT_APPLICABLE",
+    }
+    assert "key-cancellation" in done.scenarios["test_is_not_permitted[silent]"]["reason"]
+    cards = [r for r in done.records if isinstance(r, Observation) and "system" in r.values]
+    assert {card.subject.identity for card in cards} == {"64:4c:36:00:00:01", "64:4c:36:00:00:02"}
+    said = [r for r in done.records if isinstance(r, Claim | Intent | Observation)]
+    assert all(record.source_time for record in said), "all of it has its lab time"
+    late = [
+        r.source_time for r in said if "/state/" in r.subject.name and r.statement["status"] == "in-progress"
+    ]
+    assert max(late) - min(late) >= 200, "lab time passed, not ours"
+
+
+def test_a_marker_that_names_no_lab_is_told(system_plan) -> None:
+    done = system_plan.run("@pytest.mark.hil_lab()\ndef test_looks(system): system.look()")
+    assert "the marker hil_lab names one lab" in done.text
+    assert done.states == {"test_looks": "BLOCKED"}
+
+
+def test_a_command_line_that_names_a_lab_overrides_the_marker(system_plan) -> None:
+    plan = "@pytest.mark.hil_lab('elsewhere')\ndef test_looks(system): system.look()"
+    assert system_plan.run(plan, "--hil-lab=small").states == {"test_looks": "as-stated"}
