@@ -29,6 +29,8 @@ _EPILOG = """Examples:
 
   hil sweep push --client docker-naive --action rotate-keys --soak 60
 
+  hil sweep push --client skopeo,verified-push --action restart --image saved.tar
+
   hil sweep points; hil sweep actions; hil sweep clients
 
 Exit codes: a sweep is an experiment and states nothing. 0: every trial was judged, and no client but
@@ -56,6 +58,9 @@ def push(
     engine: Annotated[_EngineChoice, typer.Option(help="The Docker engine: auto, private, ...")] = "auto",
     layers: Annotated[int, typer.Option(min=1, help="Layers of each image.")] = 4,
     layer_size: Annotated[int, typer.Option(min=2, help="Bytes of each layer.")] = 1 << 20,
+    image: Annotated[
+        Path | None, typer.Option(help="Push this instead: an OCI layout (folder or tar), a docker archive.")
+    ] = None,
     soak: Annotated[float, typer.Option(min=0, help="Random instants for so many seconds, no points.")] = 0,
     workers: Annotated[int, typer.Option("-j", min=1, help="Clients at the same time.")] = 2,
     allow_blocked: Annotated[bool, typer.Option(help="Do not exit 3 where a client is blocked.")] = False,
@@ -65,13 +70,16 @@ def push(
     """Push through each client, strike at each point by each action, and judge every report."""
     from harness.faults.registry_points import FaultPoint
     from harness.record.runs import new_run_dir
+    from harness.registry.archives import read_image
     from harness.scenarios.push_points import default_points
     from harness.scenarios.push_sweep import Sweep
     from harness.scenarios.push_trials import Plan
 
     names, actions = _clients(client), _actions(action)
     asked = tuple(FaultPoint.parse(text) for text in point or ())
-    plan = Plan(actions, asked or default_points(layer_size), repeat, layers, layer_size, soak)
+    given = read_image(image) if image is not None else None
+    largest = max((blob.size for blob in given.blobs()), default=2) if given is not None else layer_size
+    plan = Plan(actions, asked or default_points(largest), repeat, layers, layer_size, soak, given)
     total = len(names) * plan.trials if not soak else 0
     progress = _Progress(total)
     sweep = Sweep(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -53,6 +54,8 @@ class PushFault:
         self._subject = Subject("registry-image", "")
         self._intent: int | None = None
         self._lasts = False
+        self._given_up = False
+        self._acting = threading.RLock()
         #: What was done, with the request that was held; empty until then.
         self.detail = ""
 
@@ -104,9 +107,12 @@ class PushFault:
         self._record("armed")
         try:
             if self._comes(push):
-                self.detail = self._action.fire(self._bench, self._gate) or self._action.name
-                self._lasts = True
-                self._record("fired", self.detail)
+                with self._acting:
+                    self.detail = self._action.fire(self._bench, self._gate) or self._action.name
+                    self._lasts = True
+                    self._record("fired", self.detail)
+                    if self._given_up:
+                        self._recover()
             else:
                 self._record("not-reached", "the push ended before it came to this point")
         finally:
@@ -131,17 +137,24 @@ class PushFault:
         )
 
     def give_up(self) -> None:
-        """Wait for the point no more, where the push has not come to it; may be called by any thread.
+        """Wait for the point no more; where the action has been done, take it back; for any thread.
 
-        What is held already goes on as it was meant to: the service may be down while the action lasts.
+        So that a push which waits for a service that is paused or stopped comes to its end at once.
         """
         if self._gate is not None and not self._gate.reached:
             self._gate.disarm()
+        with self._acting:
+            self._given_up = True
+            if self._lasts:
+                self._recover()
 
     def settle(self) -> None:
         """Let the registry answer again, before its truth is read. Damage stays: it is that truth."""
         if self._gate is not None:
             self._gate.disarm()
+        self._recover()
+
+    def _recover(self) -> None:
         if not isinstance(self._action, Damages):
             self.undo()
 
@@ -152,7 +165,7 @@ class PushFault:
         """
         if self._gate is not None:
             self._gate.disarm()
-        with uninterrupted(f"undo {self._action.name} of {self._bench.name}"):
+        with uninterrupted(f"undo {self._action.name} of {self._bench.name}"), self._acting:
             self._action.undo(self._bench)
             if self._lasts:
                 self._lasts = False

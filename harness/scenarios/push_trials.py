@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from harness.judgement.judge import Judgement, judge
 from harness.judgement.model import VerdictKind, worst_verdict
 from harness.judgement.records import Fault, ScenarioEnded, ScenarioStarted, Subject
 from harness.registry.clients.catalogue import PUSH_CLIENTS
-from harness.registry.images import Image, ImageRecipe, make_image, sized_layers
+from harness.registry.images import Content, ImageRecipe, make_image, sized_layers
 from harness.registry.push_driver import PushDriver, Transfer
 from harness.scenarios.push_points import passed
 from harness.scenarios.sweep_results import LaneResult, Trial
@@ -36,7 +36,11 @@ _SMALL_FILES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a sweep does with each client. ``soak``: seconds of random instants instead of points; 0: none."""
+    """What a sweep does with each client. ``soak``: seconds of random instants instead of points; 0: none.
+
+    ``given``: what is pushed, each time to a repository of its own; without it images are made that no
+    registry and no engine has seen a layer of.
+    """
 
     actions: tuple[str, ...]
     points: tuple[FaultPoint, ...]
@@ -44,6 +48,14 @@ class Plan:
     layers: int = 4
     layer_size: int = 1 << 20
     soak: float = 0.0
+    given: Content | None = field(default=None, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of one image."""
+        if self.given is None:
+            return self.layers * self.layer_size
+        return sum(blob.size for blob in self.given.blobs())
 
     def points_of(self, action: str) -> tuple[FaultPoint, ...]:
         """Return the points at which ``action`` makes sense; all where that is at none of them."""
@@ -70,7 +82,7 @@ class Plan:
                 f"{needing[0]} does not strike at random instants.", hint="Leave out --soak."
             )
         pushes = _UNDISTURBED + self.trials
-        return pushes * (self.layers * self.layer_size + _SMALL_FILES) * 5 // 4
+        return pushes * (self.size + _SMALL_FILES) * 5 // 4
 
 
 class Lane:
@@ -133,7 +145,8 @@ class Lane:
     def let_go(self) -> None:
         """Wait for no point any more; called by another thread that wants an end."""
         if (fault := self._fault) is not None:
-            fault.give_up()
+            with suppress(HarnessError):  # the lane's own undo tries again, and tells
+                fault.give_up()
 
     def result(self) -> LaneResult:
         """Return what was recorded so far, judged."""
@@ -245,7 +258,9 @@ class Lane:
         finally:
             self._client.forget(image, destination)
 
-    def _image(self, seed: str) -> Image:
+    def _image(self, seed: str) -> Content:
+        if self._plan.given is not None:
+            return self._plan.given
         layers = sized_layers(self._plan.layers, self._plan.layer_size, seed=seed)
         return make_image(ImageRecipe(layers, label=seed, form="docker" if self._by_engine else "oci"))
 

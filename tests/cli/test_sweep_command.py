@@ -8,7 +8,9 @@ import signal
 import pytest
 
 from harness.faults.registry_actions import ACTIONS
+from harness.registry.archives import write_docker_archive
 from harness.registry.clients.catalogue import PUSH_CLIENTS
+from harness.registry.images import ImageRecipe, make_image, sized_layers
 from harness.registry.process import find_registry
 
 SMALL = ("--layers", "2", "--layer-size", "4096")
@@ -40,6 +42,21 @@ def test_trials_are_given_as_json_and_kept_with_the_run(project) -> None:
     again = project.hil("judge", "reports/latest", "-o", "json")
     assert json.loads(again.stdout)["counts"]["verdicts"].keys() == {"MATCH"}
     project.assert_nothing_left()
+
+
+def test_an_archive_is_pushed_as_it_is_and_none_is_told(project) -> None:
+    image = make_image(ImageRecipe(sized_layers(2, 3000), form="docker"))
+    write_docker_archive(image, project.folder / "saved.tar", ("a/b:v1",))
+    words = ("sweep", "push", "--client", "oci-renew", "--action", "restart", "--point", "after:blob-post")
+    ended = project.hil(*words, "--image", "saved.tar", "-o", "json")
+    assert ended.code == 0, ended.stderr
+    assert [each["truth"] for each in json.loads(ended.stdout)["trials"]] == ["COMPLETE"]
+    history = (project.folder / "reports/latest/history-oci-renew.jsonl").read_text()
+    assert image.config.digest in history, "the config of the archive is what was pushed"
+    (project.folder / "saved.tar").write_bytes(b"no image")
+    refused = project.hil(*words, "--image", "saved.tar")
+    assert refused.code == 2
+    assert "saved.tar is no tar file" in refused.stderr
 
 
 def test_the_table_and_what_is_blocked_with_the_command_that_helps(project) -> None:
