@@ -137,6 +137,14 @@ class SystemStory:
         facts = self.images.get(image, {}).get("image")
         return facts if isinstance(facts, Mapping) else {}
 
+    def is_bmc(self, image: str, shown: Mapping[str, Any]) -> Any:
+        """Return whether a functional image is for the BMC: by its bytes, else as the system shows it.
+
+        Releases before 2021-11 show no such thing (fact sheet of StarlingX, section 2.7).
+        """
+        effect = word(self.facts(image), "effect")
+        return effect == "bmc-image" if effect in ("bmc-image", "user-image") else shown.get("bmc")
+
     def image_name(self, image: str) -> str:
         """Return what people call an image."""
         return word(self.facts(image), "name") or image

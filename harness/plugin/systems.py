@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from harness.errors import ConfigurationError, ControlPlaneError
 from harness.judgement.records import Observation, Subject
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
 
+T = TypeVar("T")
 Effect = Literal["lands", "unchanged"]
 #: Lab seconds that follow an act, so that agents and conductor are done with it; after a boot: its reset of
 #: the cards, the agent's start and its reports.
@@ -118,6 +119,13 @@ class System:
         except ControlPlaneError as refusal:
             return refusal.message
         raise AssertionError(f"{self.bench.name} did not refuse to {act.__name__}.")
+
+    def attempt(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T | None:
+        """Do what a system may refuse; how it ended is judged. Returns None where it refused."""
+        try:
+            return act(*arguments, **options)
+        except ControlPlaneError:
+            return None
 
     def look(self) -> None:
         """Record what the system says now, and what its cards show."""

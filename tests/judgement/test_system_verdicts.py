@@ -290,6 +290,20 @@ def test_a_state_goes_only_when_somebody_takes_it(story: Story, change: Any, ver
     assert worst(story, "sysinv-image-state") == verdict
 
 
+@pytest.mark.parametrize(("applied", "verdict"), [("bmc", "LOST"), ("other", "MATCH")])
+def test_where_no_bmc_flag_is_shown_the_bytes_tell(story: Story, applied: str, verdict: str) -> None:
+    """LP 1951602, on a release before 2021-11, whose lists have no such column (section 2.7)."""
+    hidden = Unknown("not shown by this way in")
+    for facts in (OTHER, BMC):
+        story.upload(facts, applied=False, applied_labels=None, bmc=hidden)
+    story.states[story.upload(USER, bmc=hidden)] = "pending"
+    story.look()
+    story.act("image-apply", target=applied)
+    story.states.clear()
+    story.look()
+    assert worst(story, "sysinv-image-state") == verdict
+
+
 def test_a_card_that_moved_keeps_its_states_by_its_identity(story: Story) -> None:
     story.owe(USER)
     story.card["address"] = ELSEWHERE

@@ -55,7 +55,7 @@ def _findings(
     if len(set(labels)) < len(labels):
         twice = {label for label in labels if labels.count(label) > 1}
         yield _Finding(VerdictKind.MISREPORT, f"it is applied to a label once: {_told(sorted(twice))}")
-    for other in _rivals(look, claim):
+    for other in _rivals(story, look, claim):
         shared = set(labels) & set(_labels(other) or ()) - {_EVERY}
         if shared:
             truth = (
@@ -65,7 +65,9 @@ def _findings(
     cards = _targets(look, labels, carried)
     states = _cards_with(look, uuid)
     for card in sorted(cards - states.keys()):
-        replaced = [o for o in _rivals(look, claim) if card in _cards_with(look, word(o.statement, "uuid"))]
+        replaced = [
+            o for o in _rivals(story, look, claim) if card in _cards_with(look, word(o.statement, "uuid"))
+        ]
         if replaced and _EVERY in labels:
             truth = f"{_name(story, replaced[0])} took its place on {card}"
             yield _Finding(VerdictKind.MISREPORT, truth, (replaced[0].seq,))
@@ -116,7 +118,7 @@ def _cards_with(look: Look, uuid: str) -> dict[str, str]:
     return found
 
 
-def _rivals(look: Look, claim: Claim) -> list[Claim]:
+def _rivals(story: SystemStory, look: Look, claim: Claim) -> list[Claim]:
     """Return the other functional images for the same part of the card."""
     own = claim.statement
     if own.get("bitstream_type") != "functional":
@@ -126,7 +128,8 @@ def _rivals(look: Look, claim: Claim) -> list[Claim]:
         for other in look.said["image"]
         if other.statement.get("bitstream_type") == "functional"
         and other.statement.get("uuid") != own.get("uuid")
-        and other.statement.get("bmc") == own.get("bmc")
+        and story.is_bmc(word(other.statement, "uuid"), other.statement)
+        == story.is_bmc(word(own, "uuid"), own)
     ]
 
 

@@ -23,7 +23,8 @@ def check_kept_states(story: SystemStory) -> Iterator[Verdict]:
             if not card or not image or key in left or card not in second.cards:
                 continue
             if not any(
-                _takes_away((second, first), claim, image, c) for c in story.changes_between(first, second)
+                _takes_away(story, (second, first), claim, image, c)
+                for c in story.changes_between(first, second)
             ):
                 yield _lost(story, second, claim, card, image)
 
@@ -33,7 +34,9 @@ def _key(look: Look, claim: Claim) -> tuple[str, str]:
     return look.card_at(said.get("hostname"), said.get("address")), word(said, "image_uuid")
 
 
-def _takes_away(looks: tuple[Look, Look], claim: Claim, image: str, change: Intent) -> bool:
+def _takes_away(
+    story: SystemStory, looks: tuple[Look, Look], claim: Claim, image: str, change: Intent
+) -> bool:
     """Whether what was asked for is a reason for a state to go (sections 4.2 to 4.5)."""
     target = change.parameters.get("target")
     if change.operation in ("image-remove", "image-delete"):
@@ -41,7 +44,7 @@ def _takes_away(looks: tuple[Look, Look], claim: Claim, image: str, change: Inte
     if change.operation == "label-remove":
         return target == claim.statement.get("hostname") and _is_owed_by_label(looks[1], image, change)
     if change.operation == "image-apply":
-        return target != image and _replaces(looks, str(target), image)
+        return target != image and _replaces(story, looks, str(target), image)
     return False
 
 
@@ -53,7 +56,7 @@ def _is_owed_by_label(look: Look, image: str, change: Intent) -> bool:
     return any(label[0] in keys for label in labels)
 
 
-def _replaces(looks: tuple[Look, Look], new: str, old: str) -> bool:
+def _replaces(story: SystemStory, looks: tuple[Look, Look], new: str, old: str) -> bool:
     """Whether a new image takes the place of an old one: both functional, for the same part of the card.
 
     Section 4.2; a BMC image without retimer leaves one with retimer beside it.
@@ -62,11 +65,11 @@ def _replaces(looks: tuple[Look, Look], new: str, old: str) -> bool:
     if gone.get("bitstream_type") != "functional" or fresh.get("bitstream_type") != "functional":
         return False
     beside = (
-        fresh.get("bmc") is True
+        story.is_bmc(new, fresh) is True
         and fresh.get("retimer_included") is not True
         and gone.get("retimer_included") is True
     )
-    return fresh.get("bmc") == gone.get("bmc") and not beside
+    return bool(story.is_bmc(new, fresh) == story.is_bmc(old, gone)) and not beside
 
 
 def _image(look: Look, uuid: str) -> Mapping[str, Any]:
