@@ -28,6 +28,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "lab": ("harness.cli.lab:app", "Keep an emulated lab running."),
     "engine": ("harness.cli.engine:app", "Keep a private Docker engine running."),
     "emulator": ("harness.cli.emulator:app", "Ask the emulated card alone."),
+    "status": ("harness.cli.status:app", "Show what systems say of their cards, and what these hold."),
     "defects": ("harness.cli.defects:app", "Show the known defects that an emulated system can have."),
 }
 

@@ -44,16 +44,26 @@ def check_device_fields(story: SystemStory) -> Iterator[Verdict]:
                 yield gone
 
 
+def compared(looks: list[Look], card: str, claim: Claim) -> Iterator[tuple[str, VerdictKind, str]]:
+    """Yield each field that is claimed of a card, the verdict on it, and what explains that.
+
+    :param looks: all up to the one that the claim is part of.
+    """
+    for name in FIELDS:
+        if name in claim.statement:
+            kind, why = _verdict_on(looks, card, name, claim.statement[name])
+            if kind is not None:
+                yield name, kind, why
+
+
 def _of_card(looks: list[Look], card: str, claim: Claim) -> Iterator[Verdict]:
     seen = looks[-1].cards[card]
     matching = []
-    for name, of_card in FIELDS.items():
-        if name not in claim.statement:
-            continue
-        kind, why = _verdict_on(looks, card, name, claim.statement[name])
+    for name, kind, why in compared(looks, card, claim):
+        of_card = FIELDS[name]
         if kind is VerdictKind.MATCH:
             matching.append(name)
-        elif kind is not None:
+        else:
             truth = f"{of_card} of the card is {show(of_card, field_of(seen, of_card))}{why}"
             yield _verdict(kind, claim, f"{name} is {shown(claim.statement[name])}", truth, seen, of_card)
     if matching:
