@@ -9,7 +9,6 @@ import select
 import struct
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import BlockedError, DeadlineError, HarnessError
@@ -74,8 +73,10 @@ class HeldOpening:
 
     def close(self) -> None:
         """Hold nothing any more; may be called twice."""
-        with suppress(OSError):
-            os.write(self._waker, b"x")
+        with self._lock:
+            # Once the thread has ended, these numbers may be of files that somebody else has opened.
+            if self._waker >= 0:
+                os.write(self._waker, b"x")
         if threading.current_thread() is not self._thread:
             self._thread.join(_END_SECONDS)
         self._let_go()
@@ -97,8 +98,10 @@ class HeldOpening:
             self._error = error
         finally:
             self._let_go()
-            os.close(self._wake)
-            os.close(self._waker)
+            with self._lock:
+                os.close(self._wake)
+                os.close(self._waker)
+                self._waker = -1
             self._over.set()
 
     def _answer(self, events: bytes) -> None:

@@ -1,5 +1,6 @@
 """The registry killed while it opens a chosen file of its store, and what no client then sees."""
 
+import itertools
 import os
 import re
 import signal
@@ -135,6 +136,26 @@ def test_who_is_held_goes_on_when_the_holder_is_closed_or_fails(own_store_bench:
             opening.close()
             assert process.wait(30) == 0
         assert path.read_text() == "written"
+
+
+def test_closing_after_the_strike_touches_no_file_that_was_opened_since(own_store_bench: LabBench) -> None:
+    root = Path(own_store_bench.lab.registry.storage)
+    with writer(root / "file") as process:
+        opening = HeldOpening(root, process.pid, re.compile("file"), lambda path, let_go: let_go())
+        go(process)
+        assert opening.wait(30) == "file"
+        opening._thread.join(30)
+    pipes = [os.pipe() for _ in range(4)]  # the kernel gives the lowest numbers that are free
+    try:
+        opening.close()
+        opening.close()
+        for reader, _ in pipes:
+            os.set_blocking(reader, False)
+            with pytest.raises(BlockingIOError):
+                os.read(reader, 1)
+    finally:
+        for number in itertools.chain(*pipes):
+            os.close(number)
 
 
 HOLDER = """
