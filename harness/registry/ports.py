@@ -15,7 +15,6 @@ from harness.errors import InfrastructureError
 
 _LISTENING = "0A"  # state of a socket in /proc/net/tcp
 
-
 #: Below it are the ports of well-known services.
 _LOWEST = 10_000
 _HIGHEST = 65_535
@@ -67,7 +66,7 @@ def reserve(address: str, port: int) -> socket.socket:
     except OSError as error:
         found.close()
         raise InfrastructureError(
-            f"The port {port} of {address} cannot be used ({error.strerror}){_holders(port)}.",
+            f"The port {port} of {address} cannot be used ({error.strerror}){_told_of(port)}.",
             hint="End what uses it, or choose another port.",
         ) from None
     return found

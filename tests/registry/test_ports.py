@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InfrastructureError
-from harness.registry.ports import free_port, listen, prove_free
+from harness.registry.ports import free_port, listen, prove_free, reserve
 
 BOTH = ("127.0.0.1", "::1")
 #: For documentation only (RFC 5737), so that no machine has it.
@@ -56,6 +56,11 @@ def test_a_port_that_is_taken_at_one_address_is_not_listened_on(taken: int) -> N
     prove_free("127.0.0.1", taken)  # nothing was left of the half of it
     with pytest.raises(InfrastructureError, match="listens there"):
         prove_free("::1", taken)
+
+
+def test_who_has_a_port_that_cannot_be_reserved_is_told(taken: int) -> None:
+    with pytest.raises(InfrastructureError, match=rf"in use\): process {os.getpid()} \(.+\) listens there\."):
+        reserve("::1", taken)
 
 
 def test_an_address_of_another_machine_is_told() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from harness.errors import HarnessError
+from harness.registry.ports import listen
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close by a RST
 _END_SECONDS = 30.0
@@ -20,11 +21,11 @@ class Refusing:
     A port that nobody holds refuses by itself, but nobody can count that.
 
     :param over: what starts the service again; its error is raised by :meth:`close`.
-    :raises OSError: the port is taken.
+    :raises InfrastructureError: the port is taken.
     """
 
     def __init__(self, address: str, port: int, count: int, over: Callable[[], object]) -> None:
-        self._listener = socket.create_server((address, port), family=_family(address))
+        (self._listener,) = listen((address,), port)
         self._count = count
         self._over = over
         self._error: HarnessError | None = None
@@ -55,7 +56,3 @@ class Refusing:
         self._thread.join(_END_SECONDS)
         if self._error is not None:
             raise self._error
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
