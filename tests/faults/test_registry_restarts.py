@@ -284,6 +284,8 @@ def test_what_becomes_of_a_held_request(bench: LabBench, name: str, decision: st
         ("pause:long", "Write it such as 2 or 0.5."),
         ("pause:-1", "Write it such as 2 or 0.5."),
         ("stop:nan", "Write it such as 2 or 0.5."),
+        ("stop:0.5", "Leave it out, with the colon."),
+        ("deny-token:0", "Leave it out, with the colon."),
         ("flip-blob:sha256:12", "Write it as sha256:HEX."),
         ("empty-tag-link:sha256:12", "Write 'empty-tag-link'."),
     ],

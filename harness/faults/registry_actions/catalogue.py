@@ -47,6 +47,16 @@ def _number(name: str, text: str, default: float) -> float:
     return number
 
 
+def _whole(name: str, text: str, default: int, least: int = 0) -> int:
+    """Return a count or a status; one that would be rounded to another is none."""
+    number = _number(name, text, default)
+    if number != int(number) or number < least:
+        raise ConfigurationError(
+            f"{text!r} in {name!r} is no whole number from {least}.", hint="Leave it out, with the colon."
+        )
+    return int(number)
+
+
 def _delay(name: str, about: str, text: str) -> RegistryAction:
     seconds = _number(name, text, 2.0)
     return AtGate(name, about, lambda gate: gate.delay(seconds), f"delayed by {seconds:g} s:")
@@ -96,7 +106,7 @@ _ENTRIES: dict[str, _Entry] = {
     ),
     "stop": _Entry(
         "the registry is down until the undo, or until so many connections were refused",
-        lambda name, about, text: Stops(name, about, int(_number(name, text, 0))),
+        lambda name, about, text: Stops(name, about, _whole(name, text, 0)),
         "CONNECTIONS",
     ),
     "pause": _Entry(
@@ -124,7 +134,7 @@ _ENTRIES: dict[str, _Entry] = {
     ),
     "deny-token": _Entry(
         "the token service refuses everybody with 401, or another status",
-        lambda name, about, text: Behaves(name, about, deny=int(_number(name, text, 401))),
+        lambda name, about, text: Behaves(name, about, deny=_whole(name, text, 401, 400)),
         "STATUS",
     ),
     "slow-token": _Entry(
