@@ -114,7 +114,7 @@ class PushFault:
                     if self._given_up:
                         self._recover()
             else:
-                self._record("not-reached", "the push ended before it came to this point")
+                self._record("not-reached", self._missed(push))
         finally:
             if self._gate is not None:
                 self._gate.release()
@@ -125,6 +125,14 @@ class PushFault:
                 raise HarnessBug("A fault was to strike that was not armed.")
             return self._gate.wait(self._deadline, until=push) is not None
         return not wait([push], timeout=self._point).done
+
+    def _missed(self, push: Future[Any]) -> str:
+        """Return why the action was not done, in words."""
+        if self._given_up:
+            return "it was waited for no more"
+        if push.done():
+            return "the push ended before it came to this point"
+        return f"the push did not come to this point within {self._deadline:g} s"
 
     def _has_the_offset(self, request: Request) -> bool:
         """Whether a request's body goes beyond the point's offset: of parallel uploads a small one may come

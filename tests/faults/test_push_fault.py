@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,3 +55,19 @@ def test_a_point_that_is_given_up_is_not_reached_any_more(bench: RegistryBench, 
             fault.give_up()
             assert driver.push(IMAGE, destination, meanwhile=fault.strike).report.result == "done"
         assert not fault.struck
+
+
+def test_a_push_that_does_not_come_in_time_is_not_said_to_have_ended(
+    bench: RegistryBench, tmp_path: Path
+) -> None:
+    with History(tmp_path / "history.jsonl") as history:
+        point = FaultPoint.parse("before:manifest-put")
+        fault = PushFault(bench, history, registry_action("pause"), point, deadline=0.01)
+        with fault.armed(bench.destination("a/b", "v1", client="oci-renew").reference):
+            fault.strike(1, Future())
+    last = history.records[-1]
+    assert isinstance(last, Fault)
+    assert (last.state, last.detail) == (
+        "not-reached",
+        "the push did not come to this point within 0.01 s",
+    )
