@@ -117,8 +117,15 @@ class _Held:
     def strike(self, name: str, act: Callable[[], str], intents: Sequence[int], over: Future[Any]) -> None:
         """Act once all that are held are, and all others are said to be done; then let them go on.
 
-        What does not come to that is recorded as not reached, and judged.
+        What does not come to that is recorded as not reached, and judged. Whatever is raised meanwhile, the
+        downloads are not held any longer by it.
         """
+        try:
+            self._strike(name, act, intents, over)
+        finally:
+            self.let_go()
+
+    def _strike(self, name: str, act: Callable[[], str], intents: Sequence[int], over: Future[Any]) -> None:
         end = time.monotonic() + self.deadline
         over.add_done_callback(lambda _: self.told(""))
         reached = [gate.wait(end - time.monotonic(), until=over) for gate in self._gates.values()]
@@ -126,10 +133,19 @@ class _Held:
         with self._changed:
             self._changed.wait_for(lambda: others <= self._done or over.done(), end - time.monotonic())
             ready = None not in reached and others <= self._done
-        said = act() if ready else f"not all others were done: {sorted(others - self._done)}"
+        said = act() if ready else self._lacking(reached, sorted(others - self._done))
         for at in self._gates:
             self._record(name, "fired" if ready else "not-reached", at, intents[at], said)
-        self.let_go()
+
+    def _lacking(self, reached: Sequence[object], others: Sequence[str]) -> str:
+        """Return in words what did not come to the point."""
+        unheld = [
+            str(self._places[at].reference)
+            for at, each in zip(self._gates, reached, strict=True)
+            if each is None
+        ]
+        told = [f"{', '.join(unheld)} did not come to {POINT}"] if unheld else []
+        return "; ".join([*told, *([f"not done: {', '.join(others)}"] if others else [])])
 
     def let_go(self) -> None:
         """Hold nothing any more; may be called twice."""

@@ -54,6 +54,8 @@ def test_what_cannot_be_meant_or_done_is_told(download_plan) -> None:
 
 
 HELD = """
+import pytest
+
 def test_is_done_while_one_is_held(download, registry):
     def restart():
         manifests = registry.proxy.steps_seen()["manifest-put"]
@@ -63,6 +65,12 @@ def test_is_done_while_one_is_held(download, registry):
     done = download("app", images, hold=["second"], meanwhile=("restart", restart))
     assert [each.report.result for each in done.values()] == ["done", "done"]
     assert registry.proxy.steps_seen()["manifest-put"] == 2
+
+def test_what_is_held_goes_on_where_it_fails(download, registry):
+    before = registry.proxy.last
+    with pytest.raises(ZeroDivisionError):
+        download("app", {"failing": "tiny"}, hold=["failing"], meanwhile=("fail", lambda: 1 / 0), deadline=20)
+    assert registry.proxy.steps_seen(before)["manifest-put"] == 1
 
 def test_is_not_done_where_nothing_is_uploaded(download):
     download("app", {"first": "tiny"})
@@ -76,6 +84,7 @@ def test_what_is_done_meanwhile_is_done_between_the_others_and_the_held(download
         done = download_plan.run(HELD)
     assert done.states == {
         "test_is_done_while_one_is_held": "as-stated",
+        "test_what_is_held_goes_on_where_it_fails": "not-as-stated",
         "test_is_not_done_where_nothing_is_uploaded": "not-as-stated",
     }
     fired, not_reached = (r for r in done.records if isinstance(r, Fault))
@@ -83,3 +92,4 @@ def test_what_is_done_meanwhile_is_done_between_the_others_and_the_held(download
     assert fired.subject.name.endswith("/second:v1")
     assert fired.detail.startswith("1 manifest by then, process ")
     assert (not_reached.action, not_reached.state) == ("nothing", "not-reached")
+    assert not_reached.detail.endswith("/first:v1 did not come to before:blob-post#1")
