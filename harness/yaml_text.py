@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,11 +24,14 @@ def load_plain(text: str) -> Any:
     :raises ConfigurationError: it is not YAML, or stands for more than can be; says where or why.
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
     check_depth(text)
     try:
-        data = YAML(typ="safe", pure=True).load(text)
+        with warnings.catch_warnings():
+            # YAML allows it, and a long file would warn a thousand times.
+            warnings.simplefilter("ignore", ReusedAnchorWarning)
+            data = YAML(typ="safe", pure=True).load(text)
         _count(data, {})
     except YAMLError as error:
         raise ConfigurationError(f"this is no YAML: {error}") from error

@@ -86,6 +86,10 @@ class Disk:
             raise error(errno.EROFS, path)
 
 
+#: A hole in a file takes memory here; no writer of an image leaves one, and a real file system would.
+_LARGEST_HOLE = 1 << 24
+
+
 class Regular(Node):
     """A plain file. ``disk``: where it takes its room from once it is opened to be written."""
 
@@ -215,6 +219,8 @@ class Handle:
             self.node.store(data, offset)
             return
         content = self.node.data
+        if offset - len(content) > _LARGEST_HOLE:
+            raise error(errno.EFBIG, self._path)
         if self.node.disk is not None:
             self.node.disk.take(offset + len(data) - len(content), self._path)
         if offset > len(content):

@@ -42,6 +42,19 @@ class Out(Protocol):
         ...
 
 
+def tell(stderr: Out, text: str) -> None:
+    """Write ``text`` to standard error; what that cannot take (EBADF, ENOSPC) is lost, and nobody is told.
+
+    :raises BrokenPipeError: nobody reads it any more.
+    """
+    try:
+        stderr.write(text.encode("utf-8", "surrogateescape"))
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass
+
+
 class In(Protocol):
     """Where a program reads from."""
 

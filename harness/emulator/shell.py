@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.emulator import shell_limits as limits
 from harness.emulator import vfs
-from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled
+from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled, tell
 from harness.emulator.programs.base import Executable, Invocation, Main, ProgramExit, Streams
 from harness.emulator.shell_builtins import BUILTINS, SPECIAL, LoopControl, ShellExit
 from harness.emulator.shell_expansion import Expander
@@ -134,7 +134,7 @@ class Shell:
 
     def complain(self, text: str) -> None:
         """Write ``text`` to standard error."""
-        self.streams.stderr.write(text.encode("utf-8", "surrogateescape"))
+        tell(self.streams.stderr, text)
 
     # -- structure ------------------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ class Shell:
         except ProgramNotFound as problem:
             if not report_missing:
                 raise
-            streams.stderr.write(problem.text.encode("utf-8", "surrogateescape"))
+            tell(streams.stderr, problem.text)
             return problem.status
         env = self.environment() | (assigned or {})
         if self.depth > limits.DEEPEST:

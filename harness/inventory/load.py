@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 
 from harness.errors import ConfigurationError
 from harness.inventory.entries import EntryError, nearest
@@ -106,7 +107,9 @@ def _read(file: Path) -> CommentedMap:
             raise _no_inventory(file, f"it is longer than {_LARGEST_FILE} bytes")
         text = content.decode("utf-8-sig")
         _check_depth(text, file)
-        tree = YAML().load(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)  # as `load_plain` does
+            tree = YAML().load(text)
         _expanded(tree, file, {})
     except OSError as error:
         raise ConfigurationError(

@@ -237,6 +237,8 @@ cat nope data/one > out 2>&1; cat out
 ls nope 2> out; cat out
 echo err >&2
 echo err 1>&2 2>/dev/null
+ls nope 2>&0 < data/one; echo $?
+nope 2>&0 < data/one; echo $?
 echo y < data/one >&0; echo $?
 printf y < data/one >&0; echo $?
 cat data/one < data/a.txt >&0

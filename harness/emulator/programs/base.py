@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.emulator.process import In, Out, Process
+from harness.emulator.process import In, Out, Process, tell
 from harness.emulator.vfs import Regular, Vfs
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Invocation:
 
     def err(self, text: str) -> None:
         """Write ``text`` to standard error."""
-        self.streams.stderr.write(text.encode("utf-8", "surrogateescape"))
+        tell(self.streams.stderr, text)
 
     def complain(self, message: str) -> None:
         """Write ``message`` to standard error behind the program's name."""
