@@ -41,13 +41,18 @@ class Mount:
 
 @dataclass(eq=False)
 class Container:
-    """One container. ``status``: its exit status; None while it runs."""
+    """One container. ``status``: what its program ended with; None while that has not told."""
 
     name: str
     image: str
     process: Process
     status: int | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def exit_status(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return SIGNAL_BASE + signal.SIGKILL if self.status is None and self.process.killed else self.status
 
     def end(self, status: int) -> None:
         """Its program has ended."""

@@ -188,6 +188,11 @@ class Process:
         self._pending.append(number)
         self._clock.ring(self._alarm)
 
+    @property
+    def killed(self) -> bool:
+        """Whether it was sent a SIGKILL: nobody sees it run any more, wherever its program just is."""
+        return signal.SIGKILL in self._pending
+
     def check(self) -> None:
         """:raises Signalled: a signal arrived since the last call."""
         if self._pending:

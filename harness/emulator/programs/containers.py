@@ -63,7 +63,7 @@ def docker(run: Invocation) -> int:
         return _docker_images(run, words)
     if command == "ps":
         for container in _engine(run).containers.values():
-            run.out(f"{container.name}   {container.image}   {_state(container.status)}\n")
+            run.out(f"{container.name}   {container.image}   {_state(container.exit_status)}\n")
         return 0
     if command == "rm":
         for name in words:
@@ -190,7 +190,7 @@ def _ctr_remove(run: Invocation, name: str) -> int:
     if container is None:
         run.err(f'ctr: container "{name}" in namespace "k8s.io": not found\n')
         return 1
-    if container.status is None:
+    if container.exit_status is None:
         run.err("ctr: cannot delete a non stopped container: {running 0 0001-01-01 00:00:00 +0000 UTC}\n")
         return 1
     _engine(run).remove(name)
