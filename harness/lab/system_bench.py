@@ -214,6 +214,15 @@ class SystemBench:
             )
         )
 
+    def reach_again(self, hostname: str, *, deadline: float = 300.0) -> None:
+        """Reach a host anew that has booted: what is left of the link from before may not know it yet.
+
+        :raises DeadlineError: it takes no login in time.
+        """
+        for host in {placed.driver.host for placed in self.cards.values() if placed.hostname == hostname}:
+            host.close()
+            host.wait_until_reachable(deadline=deadline)
+
     def pass_time(self, seconds: float) -> None:
         """Let lab time pass where it is virtual, with all that falls due; a real lab's passes by itself."""
         if self.bench is not None:

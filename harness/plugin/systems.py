@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from harness.errors import ConfigurationError, ControlPlaneError
-from harness.judgement.records import Observation, Subject
+from harness.judgement.records import Fault, Observation, Subject
 from harness.plugin.scenario import step
+from harness.scenarios.prepare import NotApplicable
 
 if TYPE_CHECKING:
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.protocol import Upload
+    from harness.lab.bench import Bench
     from harness.lab.system_bench import SystemBench
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
@@ -108,6 +110,7 @@ class System:
                 self._wait(hostname, "is locked", "locked", _LOCK_SECONDS, _REAL_LOCK_DEADLINE)
                 self.driver.unlock(hostname)
                 self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
+                self.bench.reach_again(hostname)
 
     def refused(self, act: Any, *arguments: Any, **options: Any) -> str:
         """Do what the system must refuse; return its text. The act is judged as FAILED.
@@ -126,6 +129,34 @@ class System:
             return act(*arguments, **options)
         except ControlPlaneError:
             return None
+
+    def disturb(self, name: str, value: int | float | str | bool | None = None) -> None:
+        """Make something go wrong in the system, or right again (:meth:`harness.lab.bench.Bench.trouble`).
+
+        :raises NotApplicable: the system is real.
+        """
+        self._bench_needed(name).trouble(self.bench.name, name, value)
+        self._struck(name, "" if value is None else str(value))
+
+    def disturb_host(self, name: str, *, on: bool = True) -> None:
+        """Bring a circumstance of the first card's host about, such as ``disk-full``, or end it.
+
+        :raises NotApplicable: the system is real.
+        """
+        host = next(iter(self.bench.cards.values())).driver.host.name
+        self._bench_needed(name).condition(host, name, on)
+        self._struck(name, f"{host}: {'on' if on else 'off'}")
+
+    def _bench_needed(self, name: str) -> Bench:
+        if self.bench.bench is None:
+            raise NotApplicable(f"{name} can be brought about in an emulated system alone")
+        return self.bench.bench
+
+    def _struck(self, name: str, detail: str) -> None:
+        subject = Subject("record", self.bench.name)
+        self.bench.history.add(
+            Fault(point="between-acts", action=name, subject=subject, state="fired", detail=detail)
+        )
 
     def look(self) -> None:
         """Record what the system says now, and what its cards show."""

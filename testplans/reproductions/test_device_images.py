@@ -53,6 +53,17 @@ def test_lp_2160223_tools_that_do_not_know_the_kernel_show_empty_fields(system):
     system.boot()
 
 
+@pytest.mark.parametrize(
+    "kernel", [pytest.param("unknown", marks=pytest.mark.hil_expects(outcome="FAILED")), "known"]
+)
+@pytest.mark.parametrize("system", ["corrected"], indirect=True)
+def test_lp_2160223_a_host_stays_locked_where_its_cards_cannot_be_reset(system, kernel):
+    """A mainline kernel offers no way to load an image again: the boot manifest fails, at every try."""
+    if kernel == "unknown":
+        system.disturb_host("no-image-load")
+    system.boot()
+
+
 @seen_on("stuck-alarm", verdicts={"alarm-900.006": "STALE"})
 def test_lp_1883293_an_alarm_outlives_its_image(system):
     """The alarm says that an update is in progress, and nothing is to be written."""
