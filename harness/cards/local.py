@@ -165,7 +165,10 @@ class CardMonitor:
         )
 
     def _until(self, deadline: float) -> Iterator[None]:
-        """Yield at once, after each event, and a last time at the deadline."""
+        """Yield at once, after the events that are there when one comes, and a last time at the deadline.
+
+        A card is a dozen devices: looking at all of them anew after each event takes seconds.
+        """
         end = time.monotonic() + deadline
         left = deadline
         while True:
@@ -174,10 +177,11 @@ class CardMonitor:
                 return
             left = end - time.monotonic()
             device = self._monitor.poll(max(left, 0.0))
-            if device is not None:
+            while device is not None:
                 self._heard += 1
                 if device.action == "remove":
                     self._gone.add(device.sys_name)
+                device = self._monitor.poll(0) if time.monotonic() < end else None
 
     def _told(self) -> str:
         return f"{self._heard} events were heard"
