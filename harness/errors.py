@@ -61,6 +61,10 @@ class NotOfferedError(BlockedError):
     """The card's driver, or a system's release or way in, does not offer what was asked; nothing changed."""
 
 
+class NothingThereError(InfrastructureError):
+    """What a fault was to act on is not there at its point; nothing was disturbed."""
+
+
 class DeadlineError(InfrastructureError):
     """A remote operation passed its deadline; the message says what it waited for and last saw."""
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from harness.errors import HarnessBug
+from harness.errors import HarnessBug, NothingThereError
 from harness.faults.registry_actions.damage import Damages
 from harness.faults.registry_points import FaultPoint
 from harness.interruption import uninterrupted
@@ -101,6 +101,8 @@ class PushFault:
     def strike(self, intent: int, push: Future[Any]) -> None:
         """Wait for the point, fire, and let go; runs beside the push (see :class:`PushDriver`).
 
+        Where there is nothing yet that the action could disturb, the point is not reached.
+
         :raises HarnessError: the action could not be done; the push goes on.
         """
         self._intent = intent
@@ -115,6 +117,8 @@ class PushFault:
                         self._recover()
             else:
                 self._record("not-reached", self._missed(push))
+        except NothingThereError as error:
+            self._record("not-reached", error.message)
         finally:
             if self._gate is not None:
                 self._gate.release()

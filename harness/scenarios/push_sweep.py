@@ -54,7 +54,7 @@ class Sweep:
         :raises HarnessError: an option is wrong. What the lab fails in ends that client only.
         """
         began = time.monotonic()
-        _ = self.plan.own_store  # what cannot be is told before anything begins
+        self.plan.check()
         engine, no_engine = self._engine()
         interrupted = False
         try:

@@ -68,19 +68,20 @@ class Plan:
         """How many there are for each client."""
         return sum(len(self.points_of(action)) for action in self.actions) * self.repeat
 
+    def check(self) -> None:
+        """Return if it can be done. :raises ConfigurationError: an action strikes at no random instant."""
+        for name in self.actions if self.soak else ():
+            action = registry_action(name)
+            if action.needs_own_store or action.needs_request:
+                raise ConfigurationError(
+                    f"{name} does not strike at random instants.", hint="Leave out --soak."
+                )
+
     @property
     def own_store(self) -> int:
-        """Bytes of the file system that the store has to be on, for all images; 0 where none is needed.
-
-        :raises ConfigurationError: an action that needs one is to strike at random instants.
-        """
-        needing = [name for name in self.actions if registry_action(name).needs_own_store]
-        if not needing:
+        """Bytes of the file system that the store has to be on, for all images; 0 where none is needed."""
+        if not any(registry_action(name).needs_own_store for name in self.actions):
             return 0
-        if self.soak:
-            raise ConfigurationError(
-                f"{needing[0]} does not strike at random instants.", hint="Leave out --soak."
-            )
         pushes = _UNDISTURBED + self.trials
         return pushes * (self.size + _SMALL_FILES) * 5 // 4
 

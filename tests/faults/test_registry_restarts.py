@@ -9,7 +9,7 @@ import pytest
 from support.lab_bench import IMAGE, LabBench, held
 from support.raw_push import RawRegistry
 
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import ConfigurationError, InfrastructureError, NothingThereError
 from harness.faults.registry_actions import ACTIONS, registry_action
 from harness.registry.images import ImageRecipe, make_image, sized_layers
 from harness.registry.service import Restart
@@ -218,7 +218,7 @@ def test_without_a_token_none_expires(bench: LabBench) -> None:
     assert fresh(bench) == 404, "one of before the fault does not count"
     action = registry_action("expire-token")
     action.prepare(bench)
-    with pytest.raises(ConfigurationError, match="No token was issued yet"):
+    with pytest.raises(NothingThereError, match="No token was issued yet"):
         action.fire(bench, None)
     action.undo(bench)
     assert bench.lab.tokens.behaviour.lifetime == 900

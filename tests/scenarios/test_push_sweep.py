@@ -198,6 +198,23 @@ def test_a_token_is_held_at_its_own_service(tmp_path) -> None:
     assert [(each.reported, each.verdict) for each in result.trials] == [OK, FAIL]
 
 
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [("remove-blob", "There is not one repository"), ("expire-token:300", "No token was issued yet")],
+)
+def test_a_point_before_there_is_anything_to_disturb_is_not_reached(tmp_path, action: str, why: str) -> None:
+    (trial,) = swept(tmp_path, ("oci-once",), (action,), "before:ping").run().trials
+    assert (trial.reported, trial.truth, trial.verdict) == ("done", "COMPLETE", NOT_REACHED)
+    faults = [each for each in read_run(tmp_path) if isinstance(each, Fault)]
+    assert [each.state for each in faults] == ["armed", "not-reached"]
+    assert faults[1].detail.startswith(why)
+
+
+def test_after_such_a_point_the_sweep_goes_on(tmp_path) -> None:
+    result = swept(tmp_path, ("oci-once",), ("remove-blob",), "before:ping", "after:manifest-put").run()
+    assert [each.verdict for each in result.trials] == [NOT_REACHED, "FALSE_SUCCESS"]
+
+
 def test_random_instants_are_tried_until_the_time_is_over(tmp_path) -> None:
     result = swept(tmp_path, ("oci-renew",), ("restart",), soak=1.0).run()
     assert result.trials

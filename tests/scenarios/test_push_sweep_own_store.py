@@ -71,8 +71,9 @@ def test_a_point_where_it_never_strikes_is_told(tmp_path: Path) -> None:
     assert (trial.verdict, trial.reason) == ("NOT_REACHED", f"{POISON} strikes only at before:manifest-put")
 
 
-def test_random_instants_are_none_for_it(tmp_path: Path) -> None:
-    plan = Plan(("restart", "disk-full"), default_points(LAYER), soak=1.0)
-    with pytest.raises(ConfigurationError, match="disk-full does not strike at random instants"):
+@pytest.mark.parametrize("action", ["disk-full", "reset"])
+def test_random_instants_are_none_for_it(tmp_path: Path, action: str) -> None:
+    plan = Plan(("restart", action), default_points(LAYER), soak=1.0)
+    with pytest.raises(ConfigurationError, match=f"{action} does not strike at random instants"):
         Sweep(("oci-once",), plan, tmp_path, lambda: None).run()
     assert not list(tmp_path.iterdir())

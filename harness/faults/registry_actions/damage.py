@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import ConfigurationError, InfrastructureError, NothingThereError
 from harness.faults.registry_actions.protocol import Base, Bench, Gate, Held, store_of, while_held
 
 #: The tag or digest in a path of the registry's API.
@@ -47,7 +47,7 @@ def tag_link(root: Path, held: Held | None, digest: str) -> Victim:
     repository = _repository(root, held)
     links = {link.parts[-3]: link for link in repository.glob("_manifests/tags/*/current/link")}
     if not links:
-        raise InfrastructureError(f"There is no tag in {repository} whose link could be damaged.")
+        raise NothingThereError(f"There is no tag in {repository} whose link could be damaged.")
     found = _MANIFEST.search(held.target) if held else None
     tag = found[1] if found and found[1] in links else max(links)
     return Victim(links[tag], f"the link of the tag {tag} in {_name(root, repository)}")
@@ -56,7 +56,7 @@ def tag_link(root: Path, held: Held | None, digest: str) -> Victim:
 def _repository(root: Path, held: Held | None) -> Path:
     """Return the folder of the repository that the held request is for, or of the only one there is.
 
-    :raises InfrastructureError: it is not there, or there are several and none is held.
+    :raises NothingThereError: it is not there, or there are several and none is held.
     """
     top = root / _V2 / "repositories"
     name = held.repository if held else ""
@@ -66,7 +66,7 @@ def _repository(root: Path, held: Held | None) -> Path:
     if name or len(known) != 1:
         names = ", ".join(_name(root, each) for each in known)
         what = f"no repository {name!r}" if name else "not one repository whose push is held"
-        raise InfrastructureError(
+        raise NothingThereError(
             f"There is {what} in the store {root}; it has {names or 'none'}.",
             hint="Hold a request that comes after the first blob of the push.",
         )
@@ -80,7 +80,7 @@ def _name(root: Path, repository: Path) -> str:
 def _last_layer(repository: Path) -> str:
     digests = sorted(link.parent.name for link in repository.glob("_layers/sha256/*/link"))
     if not digests:
-        raise InfrastructureError(f"There is no blob in {repository} that could be damaged.")
+        raise NothingThereError(f"There is no blob in {repository} that could be damaged.")
     return f"sha256:{digests[-1]}"
 
 
@@ -144,20 +144,22 @@ class Damages(Base):
     def fire(self, bench: Bench, gate: Gate | None) -> str:
         """Damage it.
 
-        :raises InfrastructureError: the file is not there (yet), or has nothing that could be damaged.
+        :raises NothingThereError: the file is not there (yet), or has nothing that could be damaged.
+        :raises InfrastructureError: it cannot be written.
         """
         root = store_of(bench)
         victim = self._find(root, gate.held if gate else None, self._digest)
         try:
             if not victim.path.stat().st_size:
-                raise InfrastructureError(f"There is nothing in {victim.what} that could be damaged.")
+                raise NothingThereError(f"There is nothing in {victim.what} that could be damaged.")
             # With the lab, which goes where it is never undone.
             self._saved = Path(tempfile.mkdtemp(prefix="damage-", dir=bench.lab.folder)) / "saved"
             shutil.copyfile(victim.path, self._saved)
             self._path = victim.path
             self._done(victim.path)
         except OSError as error:
-            raise InfrastructureError(
+            missing = isinstance(error, FileNotFoundError)
+            raise (NothingThereError if missing else InfrastructureError)(
                 f"It was not possible to damage {victim.what}: {error.strerror} ({error.filename})."
             ) from None
         self._left = _identity(victim.path)

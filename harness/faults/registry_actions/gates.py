@@ -25,6 +25,8 @@ class AtGate(Base):
     :param done: what. :param word: what was done to it, in words.
     """
 
+    needs_request = True
+
     def __init__(self, name: str, about: str, done: Callable[[Gate], None], word: str) -> None:
         super().__init__(name, about)
         self._done = done

@@ -77,6 +77,8 @@ class RegistryAction(Protocol):
 
     #: Whether the registry's store must be a :class:`harness.faults.own_store.OwnStore`.
     needs_own_store: bool
+    #: Whether it is done to a request that is held, and so only at a point.
+    needs_request: bool
     #: The step before which alone it makes sense; None: anywhere.
     strikes_in: Step | None
     #: Whether only the next push of the same image shows what it did.
@@ -117,6 +119,7 @@ class Base:
     """What most actions have in common: they need nothing, prepare nothing and leave nothing."""
 
     needs_own_store = False
+    needs_request = False
     strikes_in: Step | None = None
     pushed_again = False
 

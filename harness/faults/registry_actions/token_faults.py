@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from harness.errors import ConfigurationError, DeadlineError
+from harness.errors import DeadlineError, NothingThereError
 from harness.faults.registry_actions.protocol import Base, Bench, Gate, tokens_of, while_held
 from harness.registry.assembled import ACCOUNT
 from harness.registry.token_service import Behaviour, TokenService
@@ -68,13 +68,13 @@ class Expires(Behaves):
     def fire(self, bench: Bench, gate: Gate | None) -> str:
         """Wait until the last token that was issued is refused, and issue good ones from then on.
 
-        :raises ConfigurationError: none was issued since :meth:`prepare`, so that none can expire.
+        :raises NothingThereError: none was issued since :meth:`prepare`, so that none can expire.
         :raises DeadlineError: the registry goes on taking it.
         """
         tokens = tokens_of(bench)
         issued = [each for each in tokens.issued(self._since) if each.status == 200]
         if not issued:
-            raise ConfigurationError(
+            raise NothingThereError(
                 "No token was issued yet that could expire.", hint="Hold the push after it has got a token."
             )
         last = issued[-1]
