@@ -26,6 +26,8 @@ from harness.errors import (
 
 #: Tokens and error bodies are small; what is larger is not one.
 _SMALL = 1 << 20
+#: A certificate that does not hold yet, or not any more (OpenSSL, X509_V_ERR_...).
+_OUT_OF_TIME = (9, 10)
 #: What a header can carry of one: visible ASCII.
 _TOKEN = re.compile(r"[!-~]+")
 _CHALLENGE = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))')
@@ -272,7 +274,9 @@ class Wire:
             self.close()
             raise InfrastructureError(
                 f"The certificate of {self.endpoint.url} is not trusted: {error.verify_message}.",
-                hint="Name the file of its authority as ca_file; the check cannot be switched off.",
+                hint="Renew it, or set the clock right; the check cannot be switched off."
+                if error.verify_code in _OUT_OF_TIME
+                else "Name the file of its authority as ca_file; the check cannot be switched off.",
             ) from None
         except TimeoutError:
             self.close()

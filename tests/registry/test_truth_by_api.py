@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.raw_upstream import RawUpstream
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
+from harness.faults.proxy.server import FaultProxy
 from harness.judgement.values import Unknown
 from harness.registry.assembled import ACCOUNT, RegistryLab
 from harness.registry.hashing import BodyHash
@@ -283,6 +284,18 @@ def test_untrusted_and_wrong_names(lab: RegistryLab, tmp_path: Path) -> None:
     lab.registry.stop()
     with pytest.raises(InfrastructureError, match="is not trusted"):
         lab.registry.start()
+
+
+@pytest.mark.parametrize(("valid", "why"), [((-2, -1), "has expired"), ((1, 2), "is not yet valid")])
+def test_a_certificate_out_of_its_time_is_no_question_of_authority(
+    lab: RegistryLab, valid: tuple[float, float], why: str
+) -> None:
+    identity = lab.authority.issue("proxy", valid=valid)
+    with FaultProxy(lab.endpoint, tls=identity) as shown, ApiTruth(shown.endpoint) as api:
+        with pytest.raises(InfrastructureError, match=f"is not trusted: certificate {why}") as caught:
+            api.check()
+        assert caught.value.hint.startswith("Renew it")
+        assert api.image(REFERENCE).state is TruthState.UNREADABLE
 
 
 def test_a_wrong_password_is_told(lab: RegistryLab) -> None:
