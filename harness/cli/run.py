@@ -48,6 +48,9 @@ def run(
         list[str] | None, typer.Option(help="Only this host or host/card; may be repeated.")
     ] = None,
     registry: Annotated[str | None, typer.Option(help="The registry; default: the lab's first.")] = None,
+    way: Annotated[
+        Literal["rest", "cli"] | None, typer.Option(help="Ask systems by their API, or by their command.")
+    ] = None,
     keyword: Annotated[str, typer.Option("-k", help="Only scenarios whose name matches.")] = "",
     irreversible: Annotated[str, typer.Option(help="Permit on REAL cards: root-key,key-cancellation.")] = "",
     allow_blocked: Annotated[
@@ -74,6 +77,7 @@ def run(
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
     arguments += [f"--hil-lab={lab}"] if lab else []
     arguments += [f"--hil-registry={registry}"] if registry else []
+    arguments += [f"--hil-way={way}"] if way else []
     arguments += [f"--hil-device={name}" for name in device or []]
     arguments += [f"--hil-irreversible={irreversible}"] if irreversible else []
     arguments += ["-k", keyword] if keyword else []

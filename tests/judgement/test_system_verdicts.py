@@ -213,6 +213,23 @@ def test_a_status_is_held_to_the_card(
     assert worst(story, "sysinv-image-state") == verdict
 
 
+@pytest.mark.parametrize(("count", "verdict"), [(1, "NOT_ATTEMPTED"), (2, "MATCH")])
+def test_what_was_written_for_another_image_is_no_attempt_at_this_one(
+    story: Story, count: int, verdict: str
+) -> None:
+    story.owe(KEY, USER)
+    story.card["sr_root"] = ROOT
+    story.update(count=count, key="completed", user="failed")
+    story.boot()
+    assert worst(story, "sysinv-image-state") == verdict
+
+
+def test_a_status_that_documents_do_not_know_is_a_misreport(story: Story) -> None:
+    story.owe(USER)
+    story.update(user="done")
+    assert worst(story, "sysinv-image-state") == "MISREPORT"
+
+
 def test_a_completed_user_image_is_not_active_before_a_reset(story: Story) -> None:
     """`completed` is: written (section 3.4). Without a boot of the host the card shows nothing of it."""
     story.owe(USER)
