@@ -86,7 +86,8 @@ def _on_failed(story: SystemStory, words: Words, said: Sequence[Word], index: in
 
 def _tried(story: SystemStory, words: Words, each: Word, since: int) -> tuple[bool | Unknown, str]:
     """Return whether the card erased its staging area for an image, and the counts that show it."""
-    before = field_of(last_seen(story, each.card, since), "flash_count")
+    earlier = last_seen(story, each.card, since)
+    before = field_of(earlier, "flash_count")
     seen = looks_at(story, each.card, each.look)
     after = field_of(seen[0] if seen else None, "flash_count")
     count = f"flash count {before} -> {after}"
@@ -94,7 +95,7 @@ def _tried(story: SystemStory, words: Words, each: Word, since: int) -> tuple[bo
         return Unknown(count), count
     others = sum(
         other.status == "completed"
-        and since < _streak(said, number) < (seen[0].seq if seen else since)
+        and (earlier.seq if earlier else since) < _streak(said, number) < (seen[0].seq if seen else since)
         and _streak(said, number) == other.claim.seq
         for (card, image), said in words.items()
         if card == each.card and image != each.image
