@@ -4,10 +4,12 @@ import itertools
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -145,17 +147,16 @@ def test_closing_after_the_strike_touches_no_file_that_was_opened_since(own_stor
         go(process)
         assert opening.wait(30) == "file"
         opening._thread.join(30)
-    pipes = [os.pipe() for _ in range(4)]  # the kernel gives the lowest numbers that are free
-    try:
+    with ExitStack() as opened:
+        # The kernel gives the lowest numbers that are free. Either end of each can be written to.
+        pairs = [socket.socketpair() for _ in range(4)]
+        ends = [opened.enter_context(end) for end in itertools.chain(*pairs)]
         opening.close()
         opening.close()
-        for reader, _ in pipes:
-            os.set_blocking(reader, False)
+        for end in ends:
+            end.setblocking(False)
             with pytest.raises(BlockingIOError):
-                os.read(reader, 1)
-    finally:
-        for number in itertools.chain(*pipes):
-            os.close(number)
+                end.recv(1)
 
 
 HOLDER = """
