@@ -175,6 +175,25 @@ def test_a_failed_push_of_what_was_there_before_proves_nothing(story) -> None:
     assert worst(story.end()) is VerdictKind.UNVERIFIABLE
 
 
+def test_a_failed_push_over_what_could_not_be_read_proves_nothing(story) -> None:
+    story.push("COMPLETE", "failed", before="UNREADABLE")
+    judged = story.end()
+    assert worst(judged) is VerdictKind.UNVERIFIABLE
+    assert "what was there before could not be read" in judged.divergences[0].truth
+
+
+def test_what_could_not_be_read_before_is_no_change(story) -> None:
+    story.push("COMPLETE", before="UNREADABLE", promise="unchanged")
+    judged = story.end()
+    assert judged.outcome is Outcome.UNKNOWN
+    assert "what was there before could not be read" in judged.outcomes[0].reason
+
+
+def test_what_could_not_be_read_after_a_restart_is_no_change(story) -> None:
+    story.push("ABSENT", "failed", before="ABSENT", after_restart="UNREADABLE", promise="unchanged")
+    assert story.end().outcome is Outcome.AS_INTENDED
+
+
 def test_what_a_restart_takes_away_was_never_safe(story) -> None:
     story.push("COMPLETE", after_restart="ABSENT")
     judged = story.end()

@@ -103,6 +103,8 @@ def push_outcome(operation: Operation, standing: Standing) -> OutcomeOf:
     reason = standing.truth
     if isinstance(standing.there, Unknown):
         outcome, reason = Outcome.UNKNOWN, f"cannot be told: {standing.there.reason}"
+    elif promise.effect == "unchanged" and _was_unread(standing):
+        outcome, reason = Outcome.UNKNOWN, f"cannot be told: {_before(standing)}"
     elif promise.effect == "unchanged":
         change = _change(operation)
         outcome = Outcome.BREACH if change else Outcome.AS_INTENDED
@@ -119,7 +121,8 @@ def _change(operation: Operation) -> str:
 
     An image that was there already is no change by being there still.
     """
-    before, after = operation.before, operation.after_restart or operation.after
+    before, read = operation.before, (operation.after_restart, operation.after)
+    after = next((seen for seen in read if seen is not None and state_of(seen) != "UNREADABLE"), None)
     if after is None:
         return ""
     if before is None:
@@ -160,7 +163,7 @@ def check_image_claims(operation: Operation, standing: Standing) -> Iterator[Ver
         if kind is VerdictKind.MISREPORT:
             truth = f"it is {standing.digest}"
         elif kind is VerdictKind.UNVERIFIABLE and not isinstance(standing.there, Unknown):
-            truth += "; it was so before, too, and what this push did cannot be told from that"
+            truth += f"; {_before(standing)}, and what this push did cannot be told from that"
         yield Verdict(
             kind,
             act,
@@ -181,11 +184,24 @@ def _verdict_on(act: str, result: str, digest: str, standing: Standing) -> Verdi
         # A pull of what is whole may well fail on its way; what was there before says nothing of a push.
         if not standing.there or act == "pull":
             return VerdictKind.MATCH
-        return VerdictKind.UNVERIFIABLE if standing.was_there is True else VerdictKind.FALSE_FAILURE
+        unsure = standing.was_there is True or _was_unread(standing)
+        return VerdictKind.UNVERIFIABLE if unsure else VerdictKind.FALSE_FAILURE
     if not standing.there:
         return VerdictKind.FALSE_SUCCESS
     wrong = digest and not isinstance(standing.digest, Unknown) and digest != standing.digest
     return VerdictKind.MISREPORT if wrong else VerdictKind.MATCH
+
+
+def _was_unread(standing: Standing) -> bool:
+    """Return whether somebody looked before it, and could not read what was there."""
+    return isinstance(standing.was_there, Unknown) and standing.was_there != NOT_OBSERVED
+
+
+def _before(standing: Standing) -> str:
+    """Return in words what was there before, where that hides what a push did."""
+    if isinstance(standing.was_there, Unknown):
+        return f"what was there before could not be read ({standing.was_there.reason})"
+    return "it was so before, too"
 
 
 def _claimed(claim: Claim, act: str, result: str) -> str:
