@@ -29,6 +29,7 @@ _LIES = {
     VerdictKind.LOST: "said nothing {n} by its deadline",
     VerdictKind.MISREPORT: "named a wrong digest {n}",
     VerdictKind.CONTRADICTION: "contradicted itself {n}",
+    VerdictKind.STALE: "reported done {n} what was not there any more later",
     VerdictKind.UNVERIFIABLE: "could not be held to the truth {n}",
 }
 
@@ -80,7 +81,7 @@ def closing(result: SweepResult) -> Iterator[str]:
         tested = [trial for trial in lane.trials if trial.reached]
         told = list(_told(lane.client, tested))
         yield from told
-        if tested and not told:
+        if tested and all(trial.verdict == VerdictKind.MATCH.value for trial in tested):
             right.append(f"{lane.client} ({len(tested)})")
     if right:
         yield f"Right in every trial: {', '.join(right)}."

@@ -1,5 +1,7 @@
 """Damage in the store: which file is chosen, what the registry then says, and that it is brought back."""
 
+import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,26 @@ def test_what_was_healed_stays(bench: LabBench) -> None:
     healed = bench.data(LAST).stat()
     action.undo(bench)
     assert bench.data(LAST).stat() == healed
+
+
+def test_what_cannot_be_brought_back_is_told_and_tried_again(
+    bench: LabBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.raw.push("a/b", "v1", IMAGE)
+    action = registry_action(f"flip-blob:{LAST}")
+    before = bench.data(LAST).read_bytes()
+    action.fire(bench, None)
+
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"begun")
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copyfile", full)
+        with pytest.raises(InfrastructureError, match=r"data cannot be brought back: No space left"):
+            action.undo(bench)
+    action.undo(bench)
+    assert bench.data(LAST).read_bytes() == before
 
 
 def test_the_victim_is_of_the_push_that_is_held(bench: LabBench) -> None:

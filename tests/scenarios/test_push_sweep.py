@@ -18,6 +18,7 @@ from harness.errors import BlockedError
 from harness.faults.proxy.exchanges import Exchange
 from harness.faults.registry_points import FaultPoint
 from harness.judgement.judge import judge
+from harness.judgement.model import VerdictKind
 from harness.judgement.records import Fault, Observation
 from harness.record.runs import read_run
 from harness.registry.clients import oci_http
@@ -236,6 +237,13 @@ def test_what_a_registry_says_does_not_steer_the_terminal() -> None:
     text = render(SweepResult((lane,), 1.0), colour=False)
     assert r"INFRA skopeo: 404 \x1b]0;mine\x07\x1b[2J" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in VerdictKind if kind is not VerdictKind.MATCH])
+def test_no_divergence_is_called_right(kind: VerdictKind) -> None:
+    trial = Trial("skopeo", "before:ping#1", "remove-blob", outcome="FAILED", verdict=kind.value)
+    text = "\n".join(closing(SweepResult((LaneResult("skopeo", (trial,)),), 1.0)))
+    assert "Right in every trial" not in text
 
 
 def test_what_a_full_disk_does_not_take_is_judged_from_memory(tmp_path) -> None:

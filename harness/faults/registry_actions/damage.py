@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,11 +167,19 @@ class Damages(Base):
         return f"{self._word} {victim.what}{while_held(gate)}"
 
     def undo(self, bench: Bench) -> None:
-        """Bring the content back where the file is as it was left."""
+        """Bring the content back where the file is as it was left.
+
+        :raises InfrastructureError: it cannot be written; the next call tries again.
+        """
         if self._saved is None or self._path is None:
             return
-        if self._path.parent.is_dir() and _identity(self._path) == self._left:
-            shutil.copyfile(self._saved, self._path)
+        try:
+            if self._path.parent.is_dir() and _identity(self._path) == self._left:
+                shutil.copyfile(self._saved, self._path)
+        except OSError as error:
+            with suppress(OSError):
+                self._left = _identity(self._path)  # perhaps written in part
+            raise InfrastructureError(f"{self._path} cannot be brought back: {error.strerror}.") from None
         shutil.rmtree(self._saved.parent, ignore_errors=True)
         self._saved = None
 
