@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.errors import BlockedError, DeadlineError, HarnessError
+from harness.errors import BlockedError, DeadlineError, HarnessError, InfrastructureError
 
 # <linux/fanotify.h>
 _INIT = 0x04 | 0x01 | 0x100  # FAN_CLASS_CONTENT, FAN_CLOEXEC, FAN_REPORT_TID
@@ -96,6 +96,8 @@ class HeldOpening:
                 self._answer(os.read(self._line, _BUFFER))
         except HarnessError as error:
             self._error = error
+        except OSError as error:
+            self._error = InfrastructureError(f"The opening could not be watched: {error.strerror or error}.")
         finally:
             self._let_go()
             with self._lock:

@@ -91,8 +91,8 @@ class Story:
             self.see(restart, "after-restart", intent)
         return intent
 
-    def fault(self, action: str, intent: int | None = None) -> None:
-        self.add(Fault(point="before:blob-put", action=action, subject=IMAGE, state="fired", intent=intent))
+    def fault(self, action: str, intent: int | None = None, state: Any = "fired") -> None:
+        self.add(Fault(point="before:blob-put", action=action, subject=IMAGE, state=state, intent=intent))
 
     def end(self, state: str = "finished") -> ScenarioJudgement:
         self.add(ScenarioEnded(scenario="made-up", state=state))
@@ -240,6 +240,15 @@ def test_what_we_damaged_ourselves_is_stale(story) -> None:
     story.fault("truncate-blob")
     story.see("CORRUPT", "")
     assert worst(story.end()) is VerdictKind.STALE
+
+
+def test_damage_that_was_brought_back_excuses_no_later_loss(story) -> None:
+    story.push("COMPLETE")
+    story.fault("truncate-blob")
+    story.fault("truncate-blob", state="undone")
+    story.see("COMPLETE", "")
+    story.see("CORRUPT", "")
+    assert worst(story.end()) is VerdictKind.FALSE_SUCCESS
 
 
 def test_what_was_removed_on_purpose_was_not_lost(story) -> None:

@@ -49,8 +49,9 @@ def _of_one_image(events: Sequence[ImageEvent]) -> Iterator[Verdict]:
             elif held is not None and event.intent.operation == "push":
                 held.replacing = True
         elif isinstance(event, Fault):
-            if held is not None and event.state == "fired" and event.action.startswith(_DAMAGES):
-                held.damaged_by = event.action
+            if held is not None and event.action.startswith(_DAMAGES):
+                # What was damaged and brought back is the registry's to keep again.
+                held.damaged_by = event.action if event.state == "fired" else ""
         else:
             owner = owners.get(event.intent) if event.intent is not None else None
             if held is not None and owner is not held.operation:
