@@ -220,7 +220,7 @@ class Handle:
             return
         content = self.node.data
         if offset - len(content) > _LARGEST_HOLE:
-            raise error(errno.EFBIG, self._path)
+            raise error(errno.ENOSPC, self._path)
         if self.node.disk is not None:
             self.node.disk.take(offset + len(data) - len(content), self._path)
         if offset > len(content):

@@ -86,6 +86,7 @@ def listen(addresses: Sequence[str], port: int = 0) -> list[socket.socket]:
     :raises InfrastructureError: it is taken, or this machine does not have an address.
     """
     began = time.monotonic()
+    until = began + _STARTING_SECONDS
     while True:
         chosen = port or free_port(*addresses)
         with ExitStack() as opened:
@@ -94,9 +95,10 @@ def listen(addresses: Sequence[str], port: int = 0) -> list[socket.socket]:
             except OSError as error:
                 # Between the choice of a port and its use anybody may take it; and one that we have closed
                 # lives on in what another thread has forked, until that runs its own program.
-                forked = all(map(_is_fork, _holders(chosen)))
-                patience = _FORKED_SECONDS if forked else _STARTING_SECONDS
-                if error.errno == errno.EADDRINUSE and time.monotonic() < began + patience:
+                if all(map(_is_fork, _holders(chosen))):
+                    # It runs its program before it lets go of what it inherited.
+                    until = min(time.monotonic(), began + _FORKED_SECONDS) + _STARTING_SECONDS
+                if error.errno == errno.EADDRINUSE and time.monotonic() < until:
                     time.sleep(_POLL_SECONDS)
                     continue
                 raise InfrastructureError(

@@ -9,8 +9,11 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -18,6 +21,8 @@ from harness.emulator.faces.supervise import Lab, supervise
 
 _LIBRARY: Final = "libumockdev.so.0"
 _PRELOAD: Final = "libumockdev-preload.so.0"
+#: How long a listener that does not read is waited for.
+_LISTENER_SECONDS: Final = 10.0
 
 
 class _Testbed:
@@ -55,6 +60,7 @@ class _Testbed:
     def event(self, event: dict[str, Any]) -> None:
         """Let a device come or go, and tell who listens to udev."""
         path = event["path"]
+        self._wait_for_listeners()
         if event["action"] == "add":
             self.add(event["description"])  # libumockdev tells of it
             return
@@ -69,6 +75,17 @@ class _Testbed:
             self._shown.discard(path)
             if "DEVNAME" in event["properties"]:
                 Path(f"{self.root}{event['properties']['DEVNAME']}").unlink(missing_ok=True)
+
+    def _wait_for_listeners(self) -> None:
+        """Return when everybody who listens can take a message.
+
+        The kernel queues few of them for a socket (net.unix.max_dgram_qlen: 10), and libumockdev ends the
+        program that sends one more.
+        """
+        for path in self.root.glob("event[0-9]*"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener, suppress(OSError):
+                listener.connect(str(path))  # refused where its owner has gone
+                select.select([], [listener], [], _LISTENER_SECONDS)
 
     def close(self) -> None:
         """Remove the tree."""
