@@ -30,7 +30,7 @@ class Storm:
 
     folder: Path
     mark: str
-    target: tuple[str, ...] = ("testplans/regression", "--device", "subcloud1")
+    target: tuple[str, ...] = ("testplans/regression/flash", "--device", "subcloud1")
 
     def __post_init__(self) -> None:
         self.temp.mkdir(parents=True, exist_ok=True)
