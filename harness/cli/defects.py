@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from typing import Annotated
 
 import typer
+
+from harness.cli.form import Form, FormOption
 
 app = typer.Typer(
     add_completion=False,
@@ -16,14 +17,6 @@ app = typer.Typer(
 )
 
 
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 ReleaseOption = Annotated[
     str | None, typer.Option("--release", metavar="NAME", help="Only what holds in this release.")
 ]

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli.form import Form, FormOption
+
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
@@ -24,13 +26,6 @@ _SIMULATE_EPILOG = """Examples:
 """
 
 
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 class SectionName(str, Enum):
     """A section of the card with a root of trust of its own."""
 
@@ -39,7 +34,6 @@ class SectionName(str, Enum):
     PR = "PR"
 
 
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 ProfileOption = Annotated[
     list[str] | None,
     typer.Option(

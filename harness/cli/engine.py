@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from harness.cli.form import Form, FormOption
 
 if TYPE_CHECKING:
     from harness.registry.engines.private import PrivateEngine
@@ -24,16 +25,6 @@ FolderOption = Annotated[
     typer.Option("--folder", envvar="HIL_ENGINE", help="Where the engine and all that it holds are kept."),
 ]
 _FOLDER = Path("/var/lib/hil-engine")
-
-
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 
 
 @app.command(

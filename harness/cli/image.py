@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.form import Form, FormOption
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.report.printable import printable
 
@@ -32,13 +33,6 @@ app = typer.Typer(
 )
 
 
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 class Cert(str, Enum):
     """What the image does on the card."""
 
@@ -48,7 +42,6 @@ class Cert(str, Enum):
 
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="The image; - reads standard input.")]
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 OutputOption = Annotated[
     str, typer.Option("-o", "--output", metavar="OUT", help="Where the image goes; - is standard output.")
 ]

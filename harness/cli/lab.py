@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
+
+from harness.cli.form import Form, FormOption
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory, Lab
@@ -35,16 +36,6 @@ InventoryOption = Annotated[
 NameArgument = Annotated[
     str | None, typer.Argument(metavar="[LAB]", help="Default: the inventory's default_lab.")
 ]
-
-
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="How to print it.")]
 
 
 @app.command(

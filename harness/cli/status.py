@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 import typer
 
+from harness.cli.form import Form, FormOption
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -28,13 +28,6 @@ _HEADS: Final = ("DEVICE", "WHAT", "THE SYSTEM SAYS", "THE CARD HOLDS", "VERDICT
 #: Records that are remembered, so that one who watches for days is not slowed down by the first.
 _KEPT: Final = 20_000
 _GOOD: Final = ("MATCH", "UNVERIFIABLE")
-
-
-class Form(str, Enum):
-    """How a command prints its result."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 @dataclass
@@ -59,7 +52,7 @@ def status(
     lab: Annotated[str | None, typer.Option(help="The lab; default: the inventory's default_lab.")] = None,
     way: Annotated[Literal["rest", "cli"], typer.Option(help="Ask by the API, or by the command.")] = "rest",
     every: Annotated[float, typer.Option(min=0, help="Look again every so many seconds; 0: once.")] = 0,
-    output: Annotated[Form, typer.Option("-o", "--output", help="How to print it.")] = Form.TABLE,
+    output: FormOption = Form.TABLE,
 ) -> None:
     """Show what each system says of its cards beside what they hold; exits with 1 where that differs.
 
