@@ -40,9 +40,25 @@ def tools_folder() -> Path:
     return Path(cache) / "hil-harness"
 
 
-def say_on_stderr(line: str) -> None:
+_HEARERS: list[Say] = []
+
+
+@contextmanager
+def heard_by(say: Say) -> Iterator[None]:
+    """Have ``say`` told what is done to the machine: a run's standard error is captured."""
+    _HEARERS.append(say)
+    try:
+        yield
+    finally:
+        _HEARERS.remove(say)
+
+
+def say_aloud(line: str) -> None:
     """Tell the person in front of the terminal."""
-    print(line, file=sys.stderr, flush=True)
+    if _HEARERS:
+        _HEARERS[-1](line)
+    else:
+        print(line, file=sys.stderr, flush=True)
 
 
 def installed(program: str) -> Path | None:
@@ -57,7 +73,7 @@ def provide(
     *,
     install: bool = True,
     also: Callable[[Path], Sequence[str]] | None = None,
-    say: Say = say_on_stderr,
+    say: Say = say_aloud,
     folder: Path | None = None,
 ) -> Path:
     """Return the path of ``program``, and get it from the Debian or Ubuntu ``package`` where it is missing.
@@ -98,7 +114,7 @@ def provide(
     )
 
 
-def install_packages(packages: Sequence[str], *, say: Say = say_on_stderr) -> None:
+def install_packages(packages: Sequence[str], *, say: Say = say_aloud) -> None:
     """Install ``packages`` on this machine, without starting the services that they bring.
 
     :raises PackageError: apt could not, or nobody here is root.
@@ -149,7 +165,7 @@ def unpacked(
     folder: Path,
     *,
     also: Callable[[Path], Sequence[str]] | None = None,
-    say: Say = say_on_stderr,
+    say: Say = say_aloud,
 ) -> Path:
     """Return the root below which ``packages`` are unpacked in ``folder``, once for all processes.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
 
@@ -51,6 +52,9 @@ def run(
     way: Annotated[
         Literal["rest", "cli"] | None, typer.Option(help="Ask systems by their API, or by their command.")
     ] = None,
+    release: ReleaseOption = None,
+    defect: DefectOption = None,
+    without_defect: WithoutDefectOption = None,
     keyword: Annotated[str, typer.Option("-k", help="Only scenarios whose name matches.")] = "",
     irreversible: Annotated[str, typer.Option(help="Permit on REAL cards: root-key,key-cancellation.")] = "",
     allow_blocked: Annotated[
@@ -78,6 +82,7 @@ def run(
     arguments += [f"--hil-lab={lab}"] if lab else []
     arguments += [f"--hil-registry={registry}"] if registry else []
     arguments += [f"--hil-way={way}"] if way else []
+    arguments += release_arguments(release, defect, without_defect)
     arguments += [f"--hil-device={name}" for name in device or []]
     arguments += [f"--hil-irreversible={irreversible}"] if irreversible else []
     arguments += ["-k", keyword] if keyword else []
@@ -145,6 +150,7 @@ def _check_lab(
 def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: Path, lab: str) -> int:
     import pytest
 
+    from harness.packages import heard_by
     from harness.plugin.exit_codes import Observer
     from harness.plugin.progress import Progress
 
@@ -152,7 +158,8 @@ def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: P
     progress = Progress(sys.stdout, lab)
     try:
         _judge_cut_off(reports, progress)
-        status = pytest.main(arguments, plugins=[observer, progress])
+        with heard_by(progress.line):
+            status = pytest.main(arguments, plugins=[observer, progress])
     finally:
         progress.close()
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:

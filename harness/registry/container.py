@@ -257,7 +257,8 @@ def remove_marked(client: DockerClient, mark: str, image: str = "") -> None:
     """Remove every container with the label ``mark``, running or not, and ``image``; close the client."""
     with suppress(*_engine_errors()), closing(client):
         for container in client.containers.list(all=True, filters={"label": mark}):
-            container.remove(force=True)
+            with suppress(*_engine_errors()):  # one that cannot be removed does not keep the others
+                container.remove(force=True)
         if image:
             client.images.remove(image)  # refused where another registry runs from it
 

@@ -94,6 +94,18 @@ def test_everything_at_once_is_a_bug_and_every_state_is_shown(project) -> None:
     project.assert_nothing_left()
 
 
+def test_what_is_installed_is_told_on_the_terminal(project) -> None:
+    project.write("""
+def test_that_needs_a_program():
+    from harness.packages import say_aloud
+
+    say_aloud("Installing skopeo with apt-get as root.")
+""")
+    run = project.hil("run", "test_plan.py")
+    assert run.code == 0
+    assert "Installing skopeo with apt-get as root.\n" in run.stdout
+
+
 # -- the same, without a lab ----------------------------------------------------------------------------
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, HarnessError
 from harness.faults.registry_actions.protocol import Base, Bench, Gate, tokens_of, told, while_held, words_of
 from harness.faults.registry_actions.refusing import Refusing
 
@@ -146,11 +147,16 @@ class Pauses(Base):
         bench.registry.pause()
         said = f"paused the registry (process {running.pid if running else 'none'})"
         if self._seconds:
-            self._timer = threading.Timer(self._seconds, bench.registry.resume)
+            self._timer = threading.Timer(self._seconds, self._resume, (bench,))
             self._timer.daemon = True
             self._timer.start()
             said += f" for {self._seconds:g} s"
         return said + while_held(gate)
+
+    @staticmethod
+    def _resume(bench: Bench) -> None:
+        with suppress(HarnessError):  # the undo tries again, where somebody hears of it
+            bench.registry.resume()
 
     def undo(self, bench: Bench) -> None:
         """Let it go on."""

@@ -9,7 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -100,14 +100,14 @@ class _DockerCli:
     @contextmanager
     def _configured(self, there: Destination | None) -> Iterator[tuple[Path, dict[str, str]]]:
         """Give a private folder with the login, and the environment that has it used."""
-        try:
-            with tempfile.TemporaryDirectory(prefix="docker-", dir=self._folder) as name:
-                folder = Path(name)
-                write_private(folder / "config.json", json.dumps(_logins(there)).encode())
-                kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
-                yield folder, kept | {"DOCKER_CONFIG": name, "LC_ALL": "C.UTF-8"}
-        except OSError as error:
-            raise InfrastructureError(f"{self._folder} cannot be written: {error.strerror}.") from None
+        with ExitStack() as held:
+            try:
+                name = held.enter_context(tempfile.TemporaryDirectory(prefix="docker-", dir=self._folder))
+                write_private(Path(name) / "config.json", json.dumps(_logins(there)).encode())
+            except OSError as error:
+                raise InfrastructureError(f"{self._folder} cannot be written: {error.strerror}.") from None
+            kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
+            yield Path(name), kept | {"DOCKER_CONFIG": name, "LC_ALL": "C.UTF-8"}
 
 
 def _logins(there: Destination | None) -> dict[str, object]:

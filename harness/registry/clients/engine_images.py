@@ -143,8 +143,15 @@ def left_as_found(engine: Engine, name: str) -> Iterator[Callable[[], bool]]:
         except sdk_failures():
             yield lambda: False
             return
+
+        def was_there() -> bool:
+            try:
+                return image_id(client, name) in known
+            except sdk_failures():
+                return False
+
         try:
-            yield lambda: image_id(client, name) in known
+            yield was_there
         finally:
             with suppress(*sdk_failures()):  # it has ended meanwhile, or somebody uses the image
                 after = image_id(client, name)
