@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.form import Form, FormOption
+from harness.cli.releases import defect_names, release_names
 
 app = typer.Typer(
     add_completion=False,
@@ -18,7 +19,13 @@ app = typer.Typer(
 
 
 ReleaseOption = Annotated[
-    str | None, typer.Option("--release", metavar="NAME", help="Only what holds in this release.")
+    str | None,
+    typer.Option(
+        "--release",
+        metavar="NAME",
+        help="Only what holds in this release.",
+        autocompletion=release_names,
+    ),
 ]
 
 
@@ -46,7 +53,7 @@ def list_defects(release: ReleaseOption = None, output: FormOption = Form.TABLE)
 
 @app.command(short_help="Show one.", epilog="Example:  hil defects show old-flag-kept")
 def show(
-    name: Annotated[str, typer.Argument(help="As `hil defects list` has it.")],
+    name: Annotated[str, typer.Argument(help="As `hil defects list` has it.", autocompletion=defect_names)],
     output: FormOption = Form.TABLE,
 ) -> None:
     """Show all that is known of a defect, with its reference and the releases that have it."""

@@ -8,6 +8,13 @@ from typing import Any
 from harness.errors import ConfigurationError
 
 
+def known_releases() -> list[str]:
+    """Return the releases that an emulated system can be."""
+    from harness.emulator.starlingx.defects import RELEASES
+
+    return list(RELEASES)
+
+
 def known_defects(release: str | None = None) -> list[dict[str, Any]]:
     """Return every known defect, or those of one release, as JSON objects.
 

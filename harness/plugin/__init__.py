@@ -14,6 +14,7 @@ from harness.errors import ConfigurationError
 from harness.interruption import uninterrupted
 from harness.plugin import hookspecs
 from harness.plugin.markers import check_markers
+from harness.plugin.releases import MARKER_LINE, add_options, release_of_run
 from harness.plugin.session import RUN_DIR_KEY, SESSION, HilSession
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _MARKERS = (
     "every report a MATCH",
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
     "hil_lab(name): the lab of the inventory that the system of the scenario is in, unless --hil-lab says it",
+    MARKER_LINE,
 )
 
 _OUR_FIXTURES = ("harness.plugin.fixtures", "harness.plugin.registry_fixtures")
@@ -49,6 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--hil-way", choices=("rest", "cli"), help="ask StarlingX systems by their API, or by their command"
     )
+    add_options(group)
     group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(
         "--hil-irreversible",
@@ -89,6 +92,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for a card (or a host) once per card (or host) of the lab."""
     session = metafunc.config.stash[SESSION]
     try:
+        release_of_run(metafunc.config)
         check_markers(metafunc.definition, session, metafunc.fixturenames)
         if _is_ours(metafunc, "card"):
             if not _is_chosen(metafunc, "card"):

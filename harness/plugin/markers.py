@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import ConfigurationError
+from harness.plugin.releases import RELEASE, release_of
 
 if TYPE_CHECKING:
     from _pytest.nodes import Node
@@ -59,7 +60,7 @@ def check_markers(node: Node, session: HilSession, fixtures: Iterable[str]) -> N
     :param fixtures: the names of the fixtures that the test asks for.
     :raises ConfigurationError: with what is allowed.
     """
-    if not any(marker.name in (EXPECTS, GIVEN, REQUIRES) for marker in node.iter_markers()):
+    if not any(marker.name in (EXPECTS, GIVEN, REQUIRES, RELEASE) for marker in node.iter_markers()):
         return
     expectation_of(node)
     given = node.get_closest_marker(GIVEN)
@@ -67,6 +68,9 @@ def check_markers(node: Node, session: HilSession, fixtures: Iterable[str]) -> N
         _only_keywords(node, given, ("root", "cancelled", "flash_count"), _GIVEN_HINT)
         _meant(node, GIVEN, lambda: check_given(dict(given.kwargs), session))
         _needs(node, GIVEN, ("card",), fixtures)
+    if node.get_closest_marker(RELEASE) is not None:
+        release_of(node)
+        _needs(node, RELEASE, ("system", "cloud"), fixtures)
     for marker in node.iter_markers(REQUIRES):
         if marker.kwargs or not marker.args:
             raise _wrong(node, REQUIRES, _shown(marker), "It takes names: hil_requires('power').")

@@ -66,11 +66,14 @@ class HilSession:
 
     @cached_property
     def inventory(self) -> Inventory:
-        """The inventory of ``--hil-inventory``."""
+        """The inventory of ``--hil-inventory``; emulated systems are of the release that options name."""
         from harness.inventory.load import load_inventory
+        from harness.lab.releases import released
+        from harness.plugin.releases import release_of_run
 
         path = self._config.getoption("hil_inventory")
-        return load_inventory(Path(path) if path else None)
+        loaded = load_inventory(Path(path) if path else None)
+        return released(loaded, self._config.getoption("hil_lab"), release_of_run(self._config))
 
     @cached_property
     def lab_entry(self) -> Lab:
@@ -123,6 +126,7 @@ class HilSession:
 
     def _begin_history(self) -> None:
         from harness.judgement.records import RunStarted
+        from harness.plugin.releases import release_of_run
         from harness.plugin.run_history import RunHistory
         from harness.record.runs import make_run_dir
 
@@ -133,6 +137,7 @@ class HilSession:
             options={
                 "inventory": str(self.inventory.path),
                 "irreversible": sorted(self.allowed_on_real),
+                **release_of_run(self._config).to_json(),
             },
         )
         self._open.callback(os.close, make_run_dir(self.run_dir))

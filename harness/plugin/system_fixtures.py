@@ -36,8 +36,10 @@ def system(
 
     :raises NotApplicable: the lab has no such system, or another way was asked for.
     """
+    from harness.lab.releases import CORRECTED, released
     from harness.lab.running import start_lab
     from harness.lab.system_bench import SystemBench, narrowed, systems_of
+    from harness.plugin.releases import release_of
     from harness.plugin.systems import System
     from harness.scenarios.prepare import NotApplicable
 
@@ -49,7 +51,10 @@ def system(
     name: str = getattr(request, "param", known[0] if known else "")
     if name not in known:
         raise NotApplicable(f"the lab {lab.name} has no system {name or 'with a card'}")
-    own = narrowed(hil.inventory, lab_name, name)
+    release = release_of(request.node)
+    if release == CORRECTED and lab.controllers[name].emulated is None:
+        raise NotApplicable(f"{name} is real, and no real system is without known defects")
+    own = released(narrowed(hil.inventory, lab_name, name), lab.name, release)
     with (
         start_lab(own, lab.name) as running,
         SystemBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,

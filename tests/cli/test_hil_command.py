@@ -77,6 +77,9 @@ def test_version() -> None:
         ("hil inv", 1, "inventory"),
         ("hil inventory sch", 2, "schema"),
         ("hil inventory check --cred", 3, "--credentials"),
+        ("hil run --release stx-2", 3, "stx-2020-07"),
+        ("hil run --without-defect old", 3, "old-flag-kept"),
+        ("hil defects show old", 3, "old-flag-kept"),
     ],
 )
 def test_shell_completion(words: str, position: int, offered: str) -> None:
