@@ -3,195 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from harness.emulator.distributed_cloud.known import CLOUD_DEFECTS
+from harness.emulator.starlingx.releases import EVER, FIRST, HOSTS_OF, PYTHON3, RELEASES, Defect
 from harness.errors import ConfigurationError
 
-#: Releases that have a set of their own; `corrected` is what users would want.
-RELEASES: Final = ("stx-2020-07", "stx-6", "stx-8", "head", "corrected")
-#: Release -> tool era and driver generation of its hosts, where they are not said to be others.
-HOSTS_OF: Final = {
-    "stx-2020-07": ("docker", "A"),
-    "stx-6": ("containerd", "A"),
-    "stx-8": ("containerd", "A"),
-    "head": ("host", "D"),
-    "corrected": ("host", "D"),
-}
-_FIRST: Final = ("stx-2020-07",)
-_OLD: Final = ("stx-2020-07", "stx-6", "stx-8")
-_EVER: Final = ("stx-2020-07", "stx-6", "stx-8", "head")
-_PYTHON3: Final = ("stx-6", "stx-8", "head")
-
-
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """One behaviour that is a bug, or that history fixed.
-
-    ``reference``: bug number, commit, or section of the fact sheet. ``releases``: where it holds; empty where
-    it came and went between them. ``claims``: what it makes the system say. ``predicts``: the outcome or
-    verdict that detects it; anything else, INFRA and BLOCKED above all, does not count.
-    """
-
-    name: str
-    reference: str
-    releases: tuple[str, ...]
-    claims: str
-    predicts: str
-
+__all__ = ["DEFECTS", "HOSTS_OF", "RELEASES", "Defect", "Defects"]
 
 _TABLE: Final = (
     Defect(
         "two-images-on-floating-label",
         "field report 1; section 4.6",
-        _EVER,
+        EVER,
         "two functional images are applied to one label, where no device carries it",
         "CONTRADICTION",
     ),
     Defect(
         "old-flag-kept",
         "section 4.3",
-        _EVER,
+        EVER,
         "an image applied without labels stays applied after another one took its place",
         "MISREPORT",
     ),
     Defect(
         "labels-lost-on-move",
         "section 3.3 (the class of LP 1890296)",
-        _EVER,
+        EVER,
         "a card whose address changed at its reset has no label and no state any more",
         "LOST",
     ),
     Defect(
         "labels-lost-at-boot",
         "LP 1890296, 046f98f93",
-        _FIRST,
+        FIRST,
         "after a reboot the device has no label and no state, at the same address",
         "LOST",
     ),
     Defect(
         "duplicate-applied-labels",
         "LP 1890296, 046f98f93",
-        _FIRST,
+        FIRST,
         "applied_labels has a label once for each device that carries it",
         "MISREPORT",
     ),
     Defect(
         "host-not-pending-after-failure",
         "LP 1890296, 046f98f93",
-        _FIRST,
+        FIRST,
         "a host with a failed image has nothing to update",
         "FALSE_SUCCESS",
     ),
     Defect(
         "failed-flash-not-reported",
         "eventlet 413; section 3.2",
-        _PYTHON3,
+        PYTHON3,
         "an image that fpgasupdate refused is in progress, until the audit",
         "LOST",
     ),
     Defect(
         "retimer-flag-after-failure",
         "section 3.2, step 7",
-        _EVER,
+        EVER,
         "retimers are reset at the next boot although the image was refused",
         "BREACH",
     ),
     Defect(
         "failure-not-propagated",
         "section 4.7",
-        _EVER,
+        EVER,
         "after a failed root key the functional image of the same device is written and completed",
         "BREACH",
     ),
     Defect(
         "audit-leaves-host-in-progress",
         "section 4.7",
-        _EVER,
+        EVER,
         "a host is in-progress after its only update has timed out",
         "STALE",
     ),
     Defect(
         "remove-drops-running-state",
         "section 4.8",
-        _EVER,
+        EVER,
         "a host is in-progress for ever once the image that is being written is removed",
         "LOST",
     ),
     Defect(
         "delete-orphans-states",
         "section 4.8",
-        _EVER,
+        EVER,
         "a state of no image is left, and the next update ends with the host in-progress",
         "LOST",
     ),
     Defect(
         "label-removal-breaks-list",
         "section 4.8",
-        _EVER,
+        EVER,
         "no image can be listed once a label that carries one is removed",
         "LOST",
     ),
     Defect(
         "label-removal-drops-all-states",
         "section 4.5",
-        _EVER,
+        EVER,
         "states that are owed to another label of the device are gone",
         "LOST",
     ),
     Defect(
         "label-assign-leaves-host-alone",
         "section 4.5",
-        _EVER,
+        EVER,
         "a state is pending and the host has nothing to update",
         "CONTRADICTION",
     ),
     Defect(
         "label-assign-keeps-both-images",
         "section 4.6",
-        _EVER,
+        EVER,
         "two functional images are pending on one device, and both get flashed",
         "BREACH",
     ),
     Defect(
         "duplicate-states",
         "section 4.6",
-        _EVER,
+        EVER,
         "one image is pending twice on one device, and can not be removed",
         "MISREPORT",
     ),
     Defect(
         "remove-leaves-host-pending",
         "section 4.4",
-        _EVER,
+        EVER,
         "a host is pending with nothing to update",
         "STALE",
     ),
     Defect(
         "inventory-reported-once",
         "section 3.1",
-        _EVER,
+        EVER,
         "what the card holds is as at the start of the agent",
         "STALE",
     ),
     Defect(
         "third-identical-label",
         "section 2.3",
-        _EVER,
+        EVER,
         "a device carries the same label twice",
         "BREACH",
     ),
     Defect(
         "any-device-labelled",
         "section 2.3",
-        _EVER,
+        EVER,
         "an image is pending on a device that is no FPGA",
         "BREACH",
     ),
     Defect(
         "device-id-not-checked",
         "LP 1889451, e946429f4",
-        _FIRST,
+        FIRST,
         "an image for a device that cannot be updated is taken",
         "BREACH",
     ),
@@ -205,7 +176,7 @@ _TABLE: Final = (
     Defect(
         "bmc-drops-user-image",
         "LP 1951602, 2b23452a1",
-        _FIRST,
+        FIRST,
         "the user image is applied no more once a BMC image is",
         "LOST",
     ),
@@ -219,28 +190,28 @@ _TABLE: Final = (
     Defect(
         "alarm-without-update",
         "LP 1883293, 81f783c39, 5c24844b8",
-        _FIRST,
+        FIRST,
         "alarm 900.006 stands although nothing is to be updated",
         "STALE",
     ),
     Defect(
         "floating-labels-left",
         "LP 1890299, c8e814320",
-        _FIRST,
+        FIRST,
         "a label that no image has is left when its image is deleted",
         "STALE",
     ),
     Defect(
         "root-key-blocks-itself",
         "LP 1890324, c8e814320",
-        _FIRST,
+        FIRST,
         "a root key cannot be applied to two labels of one device",
         "BREACH",
     ),
     Defect(
         "apply-again-resets",
         "LP 1890340, c8e814320",
-        _FIRST,
+        FIRST,
         "an image that is completed is pending once it is applied again",
         "MISREPORT",
     ),
@@ -266,7 +237,7 @@ _TABLE: Final = (
         "BREACH",
     ),
 )
-DEFECTS: Final = {defect.name: defect for defect in _TABLE}
+DEFECTS: Final = {defect.name: defect for defect in (*_TABLE, *CLOUD_DEFECTS)}
 
 
 class Defects:
@@ -287,7 +258,7 @@ class Defects:
                     f"There is no known defect {name!r}.", hint=f"Known: {', '.join(DEFECTS)}."
                 )
         self.release = release
-        held = {defect.name for defect in _TABLE if release in defect.releases}
+        held = {name for name, defect in DEFECTS.items() if release in defect.releases}
         self._on = (held | set(on)) - set(off)
 
     def on(self, name: str) -> bool:
