@@ -31,6 +31,7 @@ URLS = {
     "platform": "http://controller:6385",
     "files": "http://controller:8080",
     "faultmanagement": "http://controller:18002",
+    "nfv": "http://controller:4545",
 }
 RECIPES = load_recipes((ROOT / "fixtures/images.yaml").read_text())
 

@@ -1,4 +1,4 @@
-"""The known defects of dcmanager and of the proxy: part of the one table of known defects."""
+"""The known defects of dcmanager, of the proxy and of the VIM: part of the one table of known defects."""
 
 from __future__ import annotations
 
@@ -125,5 +125,26 @@ CLOUD_DEFECTS: Final = (
         EVER,
         "an image is uploaded although the vault has no file of it, so that no subcloud can get it",
         "FALSE_SUCCESS",
+    ),
+    Defect(
+        "vim-hangs-on-pending",
+        "LP 1890915, 1deaa07",
+        FIRST,
+        "a strategy is applying for an hour after the update of its host has failed",
+        "STALE",
+    ),
+    Defect(
+        "vim-restart-traceback",
+        "LP 1929251, 73c683d",
+        FIRST,
+        "a strategy fails although its hosts were updated: the VIM was restarted meanwhile",
+        "FALSE_FAILURE",
+    ),
+    Defect(
+        "vim-ignores-null",
+        "section 5.5",
+        EVER,
+        "a strategy fails after an hour because its host says nothing of its update",
+        "FALSE_FAILURE",
     ),
 )

@@ -1,4 +1,4 @@
-"""Alarm 900.006, a device image update is in progress: when it is raised and when it goes (section 3.6)."""
+"""The alarms of a system; when 900.006, an update of device images is in progress, stands (section 3.6)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,41 @@ class Alarms:
         self._database = database
         self._entity = f"system={system_uuid}"
 
-    def raise_update(self) -> None:
-        """Raise 900.006; nothing where it stands."""
-        if self._database.one("alarms", alarm_id=UPDATE_ALARM) is None:
+    def set(
+        self,
+        alarm_id: str,
+        entity: str,
+        severity: str,
+        reason: str,
+        repair: str = "",
+        *,
+        affects_management: bool = True,
+    ) -> None:
+        """Raise an alarm at ``entity``; nothing where it stands."""
+        if self._database.one("alarms", alarm_id=alarm_id, entity_instance_id=entity) is None:
             self._database.add(
                 "alarms",
-                alarm_id=UPDATE_ALARM,
-                entity_instance_id=self._entity,
-                severity="minor",
-                reason_text=REASON,
-                repair=REPAIR,
+                alarm_id=alarm_id,
+                entity_instance_id=entity,
+                severity=severity,
+                reason_text=reason,
+                repair=repair,
+                mgmt_affecting=affects_management,
             )
+
+    def clear(self, alarm_id: str, entity: str) -> None:
+        """Clear an alarm at ``entity``, where it stands."""
+        row = self._database.one("alarms", alarm_id=alarm_id, entity_instance_id=entity)
+        if row is not None:
+            self._database.remove("alarms", row["id"])
+
+    def raise_update(self) -> None:
+        """Raise 900.006; nothing where it stands."""
+        self.set(UPDATE_ALARM, self._entity, "minor", REASON, REPAIR)
 
     def clear_update(self) -> None:
         """Clear 900.006, whatever there is."""
-        row = self._database.one("alarms", alarm_id=UPDATE_ALARM)
-        if row is not None:
-            self._database.remove("alarms", row["id"])
+        self.clear(UPDATE_ALARM, self._entity)
 
     def judge_update(self) -> None:
         """Clear 900.006 where no state is open and no host needs a reboot."""

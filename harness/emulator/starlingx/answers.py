@@ -15,7 +15,7 @@ class Refused(Exception):
         self.text = text
         self.fault = fault
 
-    def body(self) -> dict[str, str]:
+    def body(self) -> dict[str, Any]:
         """Return the body of a WSME route: JSON in JSON (section 2)."""
         inner = {"debuginfo": None, "faultcode": self.fault, "faultstring": self.text}
         return {"error_message": json.dumps(inner)}

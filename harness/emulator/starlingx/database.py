@@ -47,11 +47,12 @@ _TABLES: Final = {
         pcidevice_id INTEGER REFERENCES pci_devices(id) ON DELETE CASCADE,
         image_id INTEGER REFERENCES device_images(id) ON DELETE SET NULL, status TEXT, update_start_time TEXT,
         capabilities TEXT""",
-    "alarms": "alarm_id TEXT UNIQUE, entity_instance_id TEXT, severity TEXT, reason_text TEXT, repair TEXT",
+    "alarms": """alarm_id TEXT, entity_instance_id TEXT, severity TEXT, reason_text TEXT, repair TEXT,
+        mgmt_affecting INTEGER, UNIQUE (alarm_id, entity_instance_id)""",
     "registry_images": "name TEXT, tag TEXT, UNIQUE (name, tag)",
     "tokens": "token TEXT UNIQUE, user TEXT, project TEXT, expires REAL",
 }  # fmt: skip
-_BOOLEANS: Final = {"applied", "bmc", "retimer_included", "enabled", "reboot_needed"}
+_BOOLEANS: Final = {"applied", "bmc", "retimer_included", "enabled", "reboot_needed", "mgmt_affecting"}
 
 
 class Database:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 #: The ports of a system, by service.
-PORTS: Final = ("identity", "platform", "files", "faultmanagement")
+PORTS: Final = ("identity", "platform", "files", "faultmanagement", "nfv")
 #: The port of the file server as the hosts of a real system know it.
 FILES_PORT: Final = 8080
 _BACKLOG: Final = 64

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.emulator.clock import LabClock
 from harness.emulator.host import EmulatedHost
@@ -25,6 +25,9 @@ from harness.emulator.starlingx.profile import SystemProfile
 from harness.emulator.starlingx.troubles import Troubles
 from harness.emulator.starlingx.uploads import Uploads
 from harness.emulator.starlingx.views import Views
+
+if TYPE_CHECKING:
+    from harness.emulator.distributed_cloud.vim import Vim
 
 #: Unit of the agent that sees to the cards: one of its own until June 2022 (section 0.1).
 _AGENTS: Final = {"stx-2020-07": "sysinv-fpga-agent", "stx-6": "sysinv-fpga-agent"}
@@ -76,6 +79,18 @@ class System:
         self._hosts = {host.hostname: host for host in hosts}
         self._hooks: list[tuple[list[Callable[[], None]], Callable[[], None]]] = []
         self._active = False
+        self._vim_path = folder / "vim.json"
+        self._vim: Vim | None = None
+
+    @property
+    def vim(self) -> Vim:
+        """The system's VIM, begun by whoever asks for it first."""
+        from harness.emulator.distributed_cloud.vim import Vim  # which needs this module
+
+        with self.lock:
+            if self._vim is None:
+                self._vim = Vim(self, self._vim_path)
+            return self._vim
 
     def _moment(self) -> str:
         return show_time(self.clock.now())
@@ -96,6 +111,8 @@ class System:
             if agent.host.powered:
                 agent.settle_in()
         self._audit_later()
+        if self._vim_path.exists():
+            _ = self.vim  # a strategy that was under way goes on
         self.settle()
 
     def _adopt(self, host: EmulatedHost) -> Agent:
@@ -120,6 +137,8 @@ class System:
         """End the service; what is on disk is taken up by the next one, and hosts go on as they are."""
         with self.lock:
             self._active = False
+            if self._vim is not None:
+                self._vim.close()
             self.casts.stop()
             for agent in self.agents.values():
                 agent.leave()

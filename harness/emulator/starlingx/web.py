@@ -1,4 +1,4 @@
-"""A system over HTTP: Keystone, sysinv, the fault manager and the file server of its images."""
+"""A system over HTTP: Keystone, sysinv, the fault manager, the VIM and the file server of its images."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from harness.emulator.distributed_cloud.vim_api import VimApi
 from harness.emulator.starlingx.answers import SERVER_ERROR_PAGE, Refused, Unhandled
 from harness.emulator.starlingx.identity import UNAUTHORIZED
 from harness.emulator.starlingx.sysinv import Request, Sysinv
@@ -22,9 +23,9 @@ from harness.emulator.starlingx.system import System
 from harness.emulator.starlingx.troubles import UNAVAILABLE_PAGE
 
 #: The services of a system, with the port that each has on a real one.
-SERVICES: Final = {"identity": 5000, "platform": 6385, "files": 8080, "faultmanagement": 18002}
+SERVICES: Final = {"identity": 5000, "platform": 6385, "files": 8080, "faultmanagement": 18002, "nfv": 4545}
 #: Type -> name, of those that stand in the catalogue.
-_CATALOGUE: Final = {"identity": "keystone", "platform": "sysinv", "faultmanagement": "fm"}
+_CATALOGUE: Final = {"identity": "keystone", "platform": "sysinv", "faultmanagement": "fm", "nfv": "vim"}
 _ROUTES: Final = (
     ("GET", "/v1/device_images", "images"),
     ("GET", "/v1/device_images/{ident}", "image"),
@@ -52,9 +53,18 @@ _ROUTES: Final = (
     ("POST", "/v1/registry_image", "collect_garbage"),
 )
 _FAULT_ROUTES: Final = (("GET", "/v1/alarms", "alarms"),)
+_NFV_ROUTES: Final = (
+    ("GET", "/api/orchestration/fw-update/strategy", "strategy"),
+    ("POST", "/api/orchestration/fw-update/strategy", "create"),
+    ("DELETE", "/api/orchestration/fw-update/strategy", "delete"),
+    ("POST", "/api/orchestration/fw-update/strategy/actions", "act"),
+)
 
 _LOG = logging.getLogger(__name__)
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+#: Makes the API of a system: each of its methods answers a request (:class:`Sysinv`).
+Api = Callable[[System], Any]
+Routes = tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +85,9 @@ class Site:
                     Route("/v3/auth/tokens", self._issue, methods=["POST"]),
                 ]
             ),
-            "platform": self._api(_ROUTES),
-            "faultmanagement": self._api(_FAULT_ROUTES),
+            "platform": self._api(_ROUTES, Sysinv),
+            "faultmanagement": self._api(_FAULT_ROUTES, Sysinv),
+            "nfv": self._api(_NFV_ROUTES, VimApi),
             "files": Starlette(routes=[Route("/device_images/{file}", self._file)]),
         }
 
@@ -108,23 +119,23 @@ class Site:
         header = {"WWW-Authenticate": f'Keystone uri="{self.urls["identity"]}/v3"'}
         return JSONResponse(UNAUTHORIZED, 401, headers=header)
 
-    # -- sysinv and the fault manager -----------------------------------------------------------
+    # -- sysinv, the fault manager and the VIM ---------------------------------------------------
 
-    def _api(self, routes: tuple[tuple[str, str, str], ...]) -> Starlette:
+    def _api(self, routes: Routes, api: Api) -> Starlette:
         return Starlette(
-            routes=[Route(path, self._endpoint(name), methods=[method]) for method, path, name in routes]
+            routes=[Route(path, self._endpoint(name, api), methods=[method]) for method, path, name in routes]
         )
 
-    def _endpoint(self, name: str) -> Endpoint:
+    def _endpoint(self, name: str, api: Api) -> Endpoint:
         async def endpoint(http: HttpRequest) -> Response:
             body, form = await _read(http)
             system = await run_in_threadpool(self.fetch)
-            return await run_in_threadpool(self._answer, system, name, http, body, form)
+            return await run_in_threadpool(self._answer, system, api, name, http, body, form)
 
         return endpoint
 
     def _answer(
-        self, system: System, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
+        self, system: System, api: Api, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
     ) -> Response:
         if system.troubles.refuses():
             return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
@@ -145,7 +156,7 @@ class Site:
                 content,
             )
             with system.lock:
-                status, answer = getattr(Sysinv(system), name)(request, **http.path_params)
+                status, answer = getattr(api(system), name)(request, **http.path_params)
         except Refused as refusal:
             return JSONResponse(refusal.body(), refusal.status)
         except Unhandled as error:
