@@ -22,6 +22,7 @@ from harness.emulator.programs.editions import LATEST
 from harness.emulator.programs.registry import PROGRAMS, opae_tools
 from harness.emulator.shell import Shell
 from harness.emulator.sysfs_tree import PCI_DRIVERS, CardTree, Numbers
+from harness.emulator.tool_defects import checked
 from harness.emulator.vfs import Attribute, Device, Directory, Link, Vfs
 from harness.errors import ConfigurationError
 from harness.images.payload import PayloadTable
@@ -44,6 +45,7 @@ CONDITIONS = {
     "disk-full": "no plain file can grow: ENOSPC",
     "disk-read-only": "nothing on the disk can be changed: EROFS; /run, /dev and kernel files can",
 }
+_AUTH_RESULT = "RSU auth result: "
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -59,6 +61,8 @@ class EmulatedHost:
     services: dict[str, bool] = field(default_factory=lambda: {"hostw": True, "sshd": True, "pmon": True})
     powered: bool = False
     booted: float = 0.0
+    #: What is wrong with its tools and its driver; names as in :data:`harness.emulator.tool_defects`.
+    defects: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.vfs = Vfs(self.clock.now)
@@ -80,6 +84,11 @@ class EmulatedHost:
         self.numbers = Numbers()
         self.trees: dict[str, CardTree] = {}
         self.conditions: set[str] = set()
+        self.defects = checked(self.defects)
+        #: Authentication result that the driver logged last: card -> line.
+        self._last_codes: dict[str, str] = {}
+        #: Flash count that a defective tool saw first since boot: address -> text.
+        self.first_counts: dict[str, str] = {}
         self._build()
 
     @property
@@ -127,6 +136,9 @@ class EmulatedHost:
         return next((card.retimer_version for card in cards if card.address == address), "")
 
     def _driver_log(self, name: str, line: str) -> None:
+        if line.startswith(_AUTH_RESULT) and "driver-logs-code-of-before" in self.defects:
+            last, self._last_codes[name] = self._last_codes.get(name, f"{_AUTH_RESULT}0x000000fe"), line
+            line = last
         self.kernel_log.add(f"{self.trees[name].log_name}: {line}")
 
     # -- conditions -----------------------------------------------------------------------------
@@ -200,6 +212,7 @@ class EmulatedHost:
     def _boot(self) -> None:
         self.powered = True
         self.booted = self.clock.now()
+        self.first_counts.clear()
         self.kernel_log.clear()
         self.kernel_log.add(f"Linux version {self.kernel_release} (emulated)")
         boot_id = f"{uuid.uuid4()}\n".encode()

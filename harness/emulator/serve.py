@@ -178,6 +178,7 @@ class LabProcess:
             hostname=entry["hostname"],
             generation=entry.get("generation", "D"),
             era=entry.get("era", "host"),
+            defects=frozenset(entry.get("tool_defects", ())),
         )
         self._hosts[host.name] = host
         for card in entry["cards"]:

@@ -84,8 +84,14 @@ def _security(tree: CardTree, path: str, count: str, prefix: str) -> None:
         return
     for name, section in SECTIONS.items():
         tree.attribute(f"{path}/{name}_root_entry_hash", partial(root_hash, card, section, prefix))
-        tree.attribute(f"{path}/{name}_canceled_csks", partial(cancelled_csks, card, section))
+        hidden = section == "SR" and "driver-hides-keys" in tree.host.defects
+        show = _unreadable if hidden else partial(cancelled_csks, card, section)
+        tree.attribute(f"{path}/{name}_canceled_csks", show)
     tree.attribute(f"{path}/{count}", lambda: f"{card.flash_count}\n")
+
+
+def _unreadable() -> str:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def _control(tree: CardTree, path: str) -> None:
@@ -105,14 +111,16 @@ def _firmware(tree: CardTree, secure: str) -> None:
     _control(tree, f"{secure}/control")
     upload = tree.card.upload
     path = f"{secure}/firmware/secure-update{tree.number('secure-update')}"
+    drops = "driver-starts-nothing" in tree.host.defects
+    forgets = "driver-forgets-error" in tree.host.defects
     tree.attribute(
         f"{path}/loading",
         lambda: upload.read_loading() + "\n",
-        lambda data, offset: upload.write_loading(data),
+        lambda data, offset: upload.write_loading(b"-1" if drops and data.strip() == b"0" else data),
     )
     tree.host.vfs.place(f"{path}/data", Attribute(lambda: b"", upload.write_data), kernel=True)
     tree.attribute(f"{path}/status", lambda: f"{upload.status()}\n")
-    tree.attribute(f"{path}/error", lambda: line(upload.error()))
+    tree.attribute(f"{path}/error", lambda: line("" if upload.error() and forgets else upload.error()))
     tree.attribute(f"{path}/remaining_size", lambda: f"{upload.remaining_size()}\n")
     tree.attribute(f"{path}/cancel", store=lambda data, offset: upload.cancel(data))
     tree.device(path, "class/firmware")

@@ -17,7 +17,7 @@ from harness.emulator.card.flash import FACTORY_BMC, SECTIONS, CardState, Sectio
 from harness.emulator.card.phases import Phases
 from harness.emulator.card.profile import CardProfile
 from harness.emulator.clock import Event, LabClock
-from harness.images.layout import STAGING_SIZE
+from harness.images.layout import HEADER_SIZE, MAX_CSK_ID, STAGING_SIZE
 from harness.images.payload import (
     BmcIdentity,
     PayloadIdentity,
@@ -168,10 +168,16 @@ class Bmc:
         self._watch_host()
         self._tell()
 
+    def _flawed(self, name: str) -> bool:
+        return name in self.profile.flaws
+
     def _authenticate(self) -> None:
         decision = authentication.authenticate(self.staging, self.trust, self.profile)
         self.auth_result = decision.code
         if not decision.accepted:
+            if self._flawed("refused-image-copied"):
+                payload = bytes(self.staging[HEADER_SIZE:])
+                self._store(replace(self.state, user_page=payload))
             if decision.check == "csk-cancelled" and self.profile.cancelled_csk_locks_updates:
                 self.stuck = True
             self._finish(Progress.IDLE, Status.AUTH_FAIL)
@@ -191,13 +197,18 @@ class Bmc:
 
     def _program(self, effect: authentication.ProgramRoot | authentication.CancelKey) -> None:
         if isinstance(effect, authentication.ProgramRoot):
-            self._store(self.state.with_root(effect.section, effect.root))
-        else:
-            self._store(self.state.with_cancelled(effect.section, effect.csk_id))
+            if not self._flawed("root-key-dropped"):
+                self._store(self.state.with_root(effect.section, effect.root))
+        elif not self._flawed("cancellation-dropped"):
+            csk_id = effect.csk_id + self._flawed("next-csk-cancelled")
+            self._store(self.state.with_cancelled(effect.section, csk_id % (MAX_CSK_ID + 1)))
         self._load_trust(at_boot=False)
         self._finish(Progress.RSU_DONE, Status.NORMAL)
 
     def _begin_copy(self, effect: authentication.StorePayload) -> None:
+        if self._flawed("copy-dropped"):
+            self._finish(Progress.RSU_DONE, Status.NORMAL)
+            return
         self.progress = Progress.COPYING
         self._store(_with_page(self.state, effect.section, b""))
         seconds = len(effect.payload) / self.profile.copy_rate
@@ -207,7 +218,8 @@ class Bmc:
     def _copied(self) -> None:
         assert self._copy is not None
         effect, self._copy = self._copy[0], None
-        self._store(_with_page(self.state, effect.section, effect.payload))
+        length = len(effect.payload) // (2 if self._flawed("copy-cut-short") else 1)
+        self._store(_with_page(self.state, effect.section, effect.payload[:length]))
         worn = self.profile.wearout_at_completion and self._wear_delay() > 0
         self._finish(Progress.RSU_DONE, Status.WEAROUT if worn else Status.NORMAL)
 
@@ -268,15 +280,26 @@ class Bmc:
     def boot(self, page: Page = "user") -> None:
         """Boot the BMC from ``page``, and configure the FPGA from its user or else its factory page."""
         self.stuck = False
+        self._forget_keys()
         self._load_trust(at_boot=True)
         self._boot_bmc(page)
         self._configure_fpga()
         self._reset_registers(Status.USER_OK if self.fpga_page == "user" else Status.FACTORY_OK)
         self._last_update = self._clock.now()
 
+    def _forget_keys(self) -> None:
+        """Lose what a defective card does not keep."""
+        if self._flawed("root-key-lost") and self.state.sr_root is not None:
+            self._store(replace(self.state, sr_root=None))
+        if self._flawed("cancellations-lost") and self.state.sr_cancelled:
+            self._store(replace(self.state, sr_cancelled=frozenset()))
+
     def _load_trust(self, *, at_boot: bool) -> None:
         for section in SECTIONS:
             root = self.state.root(section)
+            if section == "SR" and self._flawed("root-key-ignored"):
+                self.trust[section] = authentication.SectionTrust(programmed=root is not None)
+                continue
             if at_boot or self.profile.enforcement == "at-once":
                 trust = authentication.SectionTrust(root, root is not None, self.state.cancelled(section))
             else:
@@ -291,7 +314,7 @@ class Bmc:
 
     def _configure_fpga(self) -> None:
         self.fpga_page, self.fpga = "user", self._fpga_identity(self.state.user_page)
-        if self.fpga is None:
+        if self.fpga is None or self._flawed("factory-page-booted"):
             self.fpga_page, self.fpga = "factory", self._fpga_identity(self.state.factory_page)
 
     def _fpga_identity(self, page: bytes | None) -> PayloadIdentity | None:

@@ -348,7 +348,7 @@ class Card:
 
     def _reboot(self, page: Page) -> None:
         self._leave()
-        if "stays-away" in self.conditions:
+        if "stays-away" in self.conditions or "reset-stays-away" in self._bmc.profile.flaws:
             self.conditions.discard("stays-away")
             return
 

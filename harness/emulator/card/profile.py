@@ -44,6 +44,20 @@ CHECK_CODES: Final[dict[str, int]] = {
     "cancellation-payload-hash": 0x17,
     "cancellation-id": 0x19,
 }
+#: What a defective card does besides leaving out checks: what a scenario must catch, too.
+FLAWS: Final[dict[str, str]] = {
+    "copy-dropped": "an image that was accepted is not copied: its page stays as it was",
+    "copy-cut-short": "the second half of an image that was accepted is not copied",
+    "refused-image-copied": "an image that was refused is copied to its page all the same",
+    "factory-page-booted": "the FPGA is configured from the factory page although the user page is whole",
+    "root-key-dropped": "a root entry hash that was accepted is not stored",
+    "cancellation-dropped": "a cancellation that was accepted is not stored",
+    "next-csk-cancelled": "a cancellation cancels the id after the one that it names",
+    "root-key-lost": "a reset or a power cycle clears the root entry hash of SR",
+    "cancellations-lost": "a reset or a power cycle clears the cancellations of SR",
+    "root-key-ignored": "the root entry hash of SR is shown, and nothing is held against it",
+    "reset-stays-away": "the card does not come back on the bus from any reset, until its power is cycled",
+}
 
 
 def _value(default: Any, doc: str) -> Any:
@@ -56,6 +70,9 @@ class CardProfile:
 
     disabled_checks: frozenset[str] = _value(
         frozenset(), "Checks that this defective card does not make; names as in CHECK_CODES."
+    )
+    flaws: frozenset[str] = _value(
+        frozenset(), "What else is wrong with this defective card; names as in FLAWS."
     )
     enforcement: Literal["after-reset", "at-once"] = _value(
         "after-reset",
@@ -133,9 +150,12 @@ class CardProfile:
     )
 
     def __post_init__(self) -> None:
-        unknown = sorted(self.disabled_checks - CHECK_CODES.keys())
-        if unknown:
-            raise _unknown_name("check", unknown[0], tuple(CHECK_CODES))
+        for what, names, known in (
+            ("check", self.disabled_checks, CHECK_CODES),
+            ("flaw", self.flaws, FLAWS),
+        ):
+            if unknown := sorted(names - known.keys()):
+                raise _unknown_name(what, unknown[0], tuple(known))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> CardProfile:

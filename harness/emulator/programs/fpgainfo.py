@@ -76,7 +76,11 @@ class _Card:
             parts = (interface[:8], interface[8:12], interface[12:16], interface[16:20], interface[20:])
             self.row("Pr Interface Id", "-".join(parts))
         if boot_page and text is not None:
-            self.row("Boot Page", "factory" if int(text, 16) & _FACTORY_BIT else "user")
+            factory = bool(int(text, 16) & _FACTORY_BIT) != self._defective("boot-page-inverted")
+            self.row("Boot Page", "factory" if factory else "user")
+
+    def _defective(self, name: str) -> bool:
+        return f"fpgainfo-{name}" in self._run.host.defects
 
     def _version(self, label: str, name: str) -> None:
         text = self._pac.bmc_value(name)
@@ -95,12 +99,17 @@ class _Card:
             return
         self._run.out("********** SEC Info START ************ \n")
         for name, root, csk in _SECTIONS:
-            value = self._read(directory, f"{name}_root_entry_hash", f"{name}_root_hash")
+            of = "bmc" if self._defective("root-of-bmc") and name == "sr" else name
+            value = self._read(directory, f"{of}_root_entry_hash", f"{of}_root_hash")
             self._run.out(f"{root} root entry hash: {value or 'None'}\n")
-            value = self._read(directory, f"{name}_canceled_csks")
+            unread = self._defective("none-for-unread")
+            value = None if unread else self._read(directory, f"{name}_canceled_csks")
             label = f"B{csk}" if value is None and name == "bmc" else csk  # misspelt where it is not read
             self._run.out(f"{label} CSK IDs canceled: {value or 'None'}\n")
-        self._run.out(f"User flash update counter: {self._read(directory, *_COUNTERS) or 'None'}\n")
+        count = self._read(directory, *_COUNTERS) or "None"
+        if self._defective("count-of-before"):
+            count = self._run.host.first_counts.setdefault(self._pac.address, count)
+        self._run.out(f"User flash update counter: {count}\n")
         self._run.out("********** SEC Info END ************ \n")
 
     def _read(self, directory: str, *names: str) -> str | None:

@@ -112,8 +112,10 @@ class _Tool:
         self._step(f"[[pci_address({pac.address}), pci_id(0x8086, 0x0b30)]] performing RSU operation")
         self._unbind_neighbours(pac)
         place, word = self._trigger(pac, boot_type)
+        defects = self._run.host.defects
         try:
-            self._run.vfs.open(place, read=False, write=True).write(word.encode())
+            if "rsu-resets-nothing" not in defects:
+                self._run.vfs.open(place, read=False, write=True).write(word.encode())
         except OSError as error:
             self._rescan()
             detail = f": {opae.os_error_text(error)}" if self._edition.modern else ""
@@ -125,6 +127,9 @@ class _Tool:
         self._run.process.sleep(wait)
         self._step(f"rescanning PCIe bus: /sys/devices/{pac.path.split('/')[3]}/pci_bus/{root_port[:7]}")
         self._rescan()
+        if "rsu-fails-after-reset" in defects:
+            self.log("clearing the errors of the root port failed: setpci ended with 1")
+            return 1
         self.log("RSU operation complete")
         return 0
 

@@ -33,6 +33,8 @@ _IDLE_POLLS, _PREPARE_POLLS, _WRITE_POLLS, _PROGRAM_POLLS = 300, 300, 2 * 3600, 
 _START_RETRIES: Final = 120
 _BLOCK_BYTES: Final = 64 * 1024
 _FIRMWARE: Final = "/usr/lib/firmware"
+#: What the tool says last where all went well.
+SECURE_UPDATE_OK: Final = "Secure update OK"
 #: Error of generation C's driver -> what the tool calls it.
 _IOCTL_WORDS: Final = {
     "hw-error": "hw_error",
@@ -96,7 +98,7 @@ class Update:
             raise opae.traceback(self._run, f"{type(error).__name__}: {opae.os_error_text(error)}") from None
         finally:
             self._run.host.locks.release(device, self._run.process)
-        return 0, "Secure update OK"
+        return 0, SECURE_UPDATE_OK
 
     def _or_traceback(self, act: Callable[[], None]) -> None:
         try:
@@ -164,6 +166,9 @@ class Update:
         if copied:
             self._run.vfs.unlink(copied)
         upload.check_error()
+        if "fpgasupdate-misses-phase" in self._run.host.defects:
+            self._sleep()
+            self._poll(_PREPARE_POLLS, lambda: upload.status() == "transferring")
         self._log("info", "writing image file")
         with self._progress(total_bytes=len(data)) as progress:
             self._poll(

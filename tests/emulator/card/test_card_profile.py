@@ -11,7 +11,7 @@ def test_every_value_says_what_it_is_and_where_it_comes_from() -> None:
     assert tuple(docs) == profile_names()
     marks = ("[U]", "[I]", "[D]", "[V]")
     without = [name for name, text in docs.items() if not any(mark in text for mark in marks)]
-    assert without == ["disabled_checks"]  # that one is a defect, no open question
+    assert without == ["disabled_checks", "flaws"]  # these are defects, no open questions
 
 
 def test_a_profile_survives_json() -> None:
@@ -32,6 +32,7 @@ def test_codes_are_those_of_the_register() -> None:
         ({"enforcement": "never"}, "allowed are 'after-reset', 'at-once'"),
         ({"disabled_checks": ["root-hsh"]}, "Did you mean 'root-hash'?"),
         ({"disabled_checks": "root-hash"}, "a list of names is due"),
+        ({"flaws": ["copy-droped"]}, "Did you mean 'copy-dropped'?"),
         ({"copy_rate": 0}, "a number above 0 is due"),
         ({"copy_rate": "fast"}, "a number above 0 is due"),
         ({"reset_seconds": -1}, "a number of at least 0 is due"),

@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 
 from harness.emulator.card import CHECK_CODES, CONDITIONS, profile_names
+from harness.emulator.card.profile import FLAWS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/emulator-fidelity.md").read_text()
 
 
 def test_every_name_is_on_the_page() -> None:
     named = set(re.findall(r"`([a-z0-9_-]+)`", PAGE))
-    assert {*profile_names(), *CHECK_CODES, *CONDITIONS} - named == set()
+    assert {*profile_names(), *CHECK_CODES, *FLAWS, *CONDITIONS} - named == set()
 
 
 def test_single_checks_have_their_code_on_the_page() -> None:
