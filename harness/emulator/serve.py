@@ -153,7 +153,8 @@ class LabProcess:
         entries = self._spec.get("systems", [])
         if not entries:
             return {}
-        from harness.emulator.starlingx.listening import Listening, install_command, maker
+        from harness.emulator.starlingx.controllers import install_commands
+        from harness.emulator.starlingx.listening import Listening, maker
 
         listening = Listening()
         doors = {}
@@ -162,7 +163,7 @@ class LabProcess:
             hosts = [self._hosts[name] for name in entry["hosts"]]
             folder = (self._state or self._runtime) / "systems" / entry["name"]
             url = listening.add(entry["name"], maker(entry, hosts, self._clock, folder, password))
-            install_command(hosts, entry["release"], url, password)
+            install_commands(hosts, entry["release"], url, password)
             doors[entry["name"]] = {"url": url, "user": "admin", "password": password}
         self._control.on_settle.append(listening.settle)
         self._control.on_trouble = listening.trouble

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.served_system import Serve, Served
-from support.starlingx_lab import CARD, PASSWORD
+from support.starlingx_lab import CARD
 
 from harness.controlplane.changes import Change
 from harness.controlplane.cli import CliWay
@@ -262,7 +262,7 @@ def test_login_file_that_is_missing(served: Served, way: CliWay) -> None:
 
 
 def test_wrong_password_is_tried_once(served: Served, way: CliWay) -> None:
-    edit_openrc(served, lambda text: text.replace(PASSWORD, "other"))
+    edit_openrc(served, lambda text: text + "export OS_PASSWORD=other\n")
     runs: list[str] = []
     real = served.lab.machine.programs["system"]
 

@@ -13,7 +13,8 @@ from support.starlingx_lab import PASSWORD, Lab
 from harness.controlplane.session import Login
 from harness.emulator.ssh_server import Listener, SshFace, new_key
 from harness.emulator.starlingx.defects import Defects
-from harness.emulator.starlingx.listening import Listening, install_command
+from harness.emulator.starlingx.controllers import install_commands
+from harness.emulator.starlingx.listening import Listening
 from harness.hosts.access import Access
 from harness.hosts.ssh import SshHost
 
@@ -35,7 +36,7 @@ class Served:
         listening = Listening()
         url = listening.add("system1", lambda fetch: lab.system)
         listening.serve()
-        install_command(lab.hosts, release, url, PASSWORD)
+        install_commands(lab.hosts, release, url, PASSWORD)
         return cls(lab, Login(url, "admin", PASSWORD), listening, folder)
 
     def trouble(self, name: str, value: Any = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 _SECONDS: Final = 60.0
 _BOUNDARY: Final = "b1c0ffee5ec0de"
@@ -20,9 +20,9 @@ class NotFound(CommandError):
 
 
 class Client:
-    """A session with one controller, by the OS_* variables of ``env``."""
+    """A session with one service of a controller, by the OS_* variables of ``env``."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], service: str = "platform") -> None:
         """Log in. :raises CommandError: it is refused, or a variable is missing."""
         for name, words in (("OS_USERNAME", "a username"), ("OS_PASSWORD", "a password")):
             if not env.get(name):
@@ -35,9 +35,9 @@ class Client:
         self._env = env
         self._token = ""
         self._base = ""
-        self._log_in()
+        self._log_in(service)
 
-    def _log_in(self) -> None:
+    def _log_in(self, kind: str) -> None:
         env = self._env
         domain = {"name": env.get("OS_USER_DOMAIN_NAME", "Default")}
         user = {"name": env["OS_USERNAME"], "domain": domain, "password": env["OS_PASSWORD"]}
@@ -66,22 +66,27 @@ class Client:
             endpoint["url"]
             for service in json.loads(body)["token"]["catalog"]
             for endpoint in service["endpoints"]
-            if service["type"] == "platform"
+            if service["type"] == kind
             and endpoint["interface"] == interface
             and region in ("", endpoint["region"])
         ]
         if not endpoints:
-            raise CommandError(f"{interface} endpoint for platform service in {region} region not found")
+            raise CommandError(f"{interface} endpoint for {kind} service in {region} region not found")
         self._base = endpoints[0]
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the body of the answer. :raises CommandError: with the text that the command tells."""
+    def ask(self, method: str, *path: str, query: Mapping[str, str] | None = None, body: Any = None) -> Any:
+        """Return the body of the answer. ``path``: the parts of the route, each percent-encoded.
+
+        :raises CommandError: with the text that the command tells.
+        """
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         headers |= {"X-Auth-Token": self._token, "User-Agent": "cgtsclient"}
         if method == "DELETE":
             headers["Content-Type"] = "application/octet-stream"
         data = None if body is None else json.dumps(body).encode()
-        status, _, answer = self._exchange(method, self._base + path, data, headers)
+        url = "/".join((self._base, *(quote(part, safe="") for part in path)))
+        url += f"?{urlencode(query, safe='/:', quote_via=quote)}" if query else ""
+        status, _, answer = self._exchange(method, url, data, headers)
         if status < 400:
             return json.loads(answer) if answer else None
         if status == 401:

@@ -17,7 +17,6 @@ from harness.errors import ConfigurationError, DeadlineError
 if TYPE_CHECKING:
     from harness.emulator.clock import LabClock
     from harness.emulator.host import EmulatedHost
-    from harness.emulator.programs.base import Invocation
     from harness.emulator.starlingx.system import System
 
 LOOPBACK: Final = "127.0.0.1"
@@ -59,35 +58,6 @@ def maker(
         return system
 
     return make
-
-
-def install_command(hosts: Sequence[EmulatedHost], release: str, url: str, password: str) -> None:
-    """Give the hosts of a system the command `system`, and the file that holds its login."""
-    from harness.emulator.programs.base import Executable
-
-    def system(run: Invocation) -> int:
-        from harness.emulator.starlingx.cli import run_system  # most labs never call it
-
-        return run_system(run, release)
-
-    login = {
-        "OS_ENDPOINT_TYPE": "internalURL",
-        "OS_USERNAME": "admin",
-        "OS_PASSWORD": password,
-        "OS_AUTH_TYPE": "password",
-        "OS_AUTH_URL": url,
-        "OS_PROJECT_NAME": "admin",
-        "OS_USER_DOMAIN_NAME": "Default",
-        "OS_PROJECT_DOMAIN_NAME": "Default",
-        "OS_IDENTITY_API_VERSION": "3",
-        "OS_REGION_NAME": "RegionOne",
-        "OS_INTERFACE": "internal",
-    }
-    openrc = "".join(f"export {name}={value}\n" for name, value in login.items())
-    for host in hosts:
-        host.programs["system"] = system
-        host.vfs.place("/usr/bin/system", Executable("system", system))
-        host.vfs.write("/etc/platform/openrc", openrc.encode(), 0o600)
 
 
 class Download:

@@ -10,7 +10,8 @@ from support.starlingx_lab import CARD, PASSWORD, Lab, MakeLab
 
 from harness.emulator.process import Buffer, Bytes
 from harness.emulator.programs.base import Streams
-from harness.emulator.starlingx.listening import Listening, install_command
+from harness.emulator.starlingx.controllers import install_commands
+from harness.emulator.starlingx.listening import Listening
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -42,7 +43,7 @@ def shell_of() -> Iterator[Callable[[Lab, str], Shell]]:
         listening = Listening()
         url = listening.add("system1", lambda fetch: lab.system)
         listening.serve()
-        install_command(lab.hosts, release, url, PASSWORD)
+        install_commands(lab.hosts, release, url, PASSWORD)
         opened.append(listening)
         return Shell(lab)
 
@@ -136,7 +137,7 @@ def test_device_and_host_tables(shell: Shell) -> None:
     assert shell.shown("host-list").splitlines()[3] == (
         "| 1  | controller-0 | controller  | unlocked       | enabled     | available    |"
     )
-    assert "| device_image_update | None" in shell.shown("host-show controller-0")
+    assert "| device_image_update   | None" in shell.shown("host-show controller-0")
     assert len(shell.shown("host-device-list controller-0").splitlines()) == 6
 
 
