@@ -7,13 +7,12 @@ command can exit with 0 and say nothing.
 from __future__ import annotations
 
 import hashlib
-import shlex
 import uuid
 from collections.abc import Sequence
 from typing import Final
 
 from harness.controlplane.changes import Change, PermitMaker
-from harness.controlplane.faults import command_error
+from harness.controlplane.command import Command
 from harness.controlplane.protocol import (
     Alarm,
     DeviceImage,
@@ -29,12 +28,10 @@ from harness.controlplane.tables import Row, only_table, parse_tables
 from harness.errors import (
     ControlPlaneError,
     HarnessBug,
-    LoginRefusedError,
     NoSuchRecordError,
     NotOfferedError,
 )
-from harness.hosts.commands import OPENRC
-from harness.hosts.protocol import CommandResult, Host
+from harness.hosts.protocol import Host
 from harness.judgement.records import Evidence
 
 #: The file that is to be uploaded is another one by now.
@@ -67,15 +64,17 @@ class CliWay:
 
     def __init__(self, name: str, host: Host, *, region: str = "", deadline: float = 60.0) -> None:
         self.name = name
-        self.evidence = Evidence("", "")
-        self._host = host
-        self._system = ("system", *(("--os-region-name", region) if region else ()))
-        self._deadline = deadline
-        self._refused: LoginRefusedError | None = None
+        program = ("system", *(("--os-region-name", region) if region else ()))
+        self._system = Command(name, host, program, deadline=deadline)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The last answer, raw."""
+        return self._system.evidence
 
     def close(self) -> None:
         """Release the connection to the controller; may be called twice."""
-        self._host.close()
+        self._system.close()
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -132,20 +131,20 @@ class CliWay:
         command += ["--force"] if change.force else []
         command += [change.target, *((change.device,) if change.device else ())]
         command += [f"{key}={value}" for key, value in change.labels]
-        shown = self._changed(command, permits)
+        shown = self._system.change(command, permits)
         if change.act == "image-delete":
             if f"Deleted device image: {change.target}" not in shown.splitlines():
-                raise self._no_success(command, shown)
+                raise self._system.no_success(command, shown)
             return []
         if change.act == "label-assign":
             return self._assigned(change, command, shown)
         row = only_table(shown).properties()
         if change.act in ("image-apply", "image-remove"):
             if row.get("uuid") != change.target:
-                raise self._no_success(command, shown)
+                raise self._system.no_success(command, shown)
             return [from_table(DeviceImage, row)]
         if row.get("hostname") != change.target:
-            raise self._no_success(command, shown)
+            raise self._system.no_success(command, shown)
         return [from_table(HostState, row)]
 
     def _upload(self, image: Upload | None, permits: PermitMaker) -> DeviceImage:
@@ -156,7 +155,7 @@ class CliWay:
         if image is None:
             raise HarnessBug("An upload without an image was to be carried out.")
         path = f"/tmp/hil-{uuid.uuid4()}.bin"
-        host, digest = self._host, hashlib.sha256(image.content).hexdigest()
+        host, digest = self._system.host, hashlib.sha256(image.content).hexdigest()
         form = image.form()
         command = ["device-image-upload", path]
         command += [form.pop(name) for name in ("bitstream_type", "pci_vendor", "pci_device")]
@@ -169,7 +168,7 @@ class CliWay:
         host.put(image.content, path, permit=permits.write(host.name, path), deadline=_UPLOAD_DEADLINE)
         try:
             unchanged = f'[ "$(sha256sum <{path})" = "{digest}  -" ] || exit {_CHANGED}; '
-            shown = self._changed(command, permits, before=unchanged, deadline=_UPLOAD_DEADLINE)
+            shown = self._system.change(command, permits, before=unchanged, deadline=_UPLOAD_DEADLINE)
         finally:
             words = ["rm", "-f", path]
             host.run(words, permit=permits.command(host.name, words))
@@ -187,7 +186,7 @@ class CliWay:
         rows = [table.properties() for table in parse_tables(shown)]
         pairs = [(str(row.get("label_key")), str(row.get("label_value"))) for row in rows]
         if sorted(pairs) != sorted(change.labels):
-            raise self._no_success(command, shown)
+            raise self._system.no_success(command, shown)
         return [
             from_table(DeviceLabel, {**row, "label key": row["label_key"], "label value": row["label_value"]})
             for row in rows
@@ -203,75 +202,19 @@ class CliWay:
                 hint=f"It has {', '.join(keys) or 'none'}.",
             )
         command = [_COMMANDS[change.act], *here, *change.keys]
-        shown = self._changed(command, permits, silent=True)
+        shown = self._system.change(command, permits, silent=True)
         left = [label.label_key for label in map(_label, self._listing("host-device-label-list", *here))]
         if set(left) & set(change.keys):
-            raise self._no_success(command, shown)
-
-    def _no_success(self, command: Sequence[str], shown: str) -> ControlPlaneError:
-        return ControlPlaneError(
-            f"`system {' '.join(command)}` of {self.name} ended well, and what it showed is no success: "
-            f"{' '.join(shown.split())[:200] or 'nothing'}.",
-            hint="Look at what the system has before asking again.",
-        )
+            raise self._system.no_success(command, shown)
 
     # -- asking ---------------------------------------------------------------------------------------
 
     def _listing(self, *words: str) -> Sequence[Row]:
-        shown = self._asked(words, [words[0], "--nowrap", *words[1:]])
+        shown = self._system.ask(words[0], "--nowrap", *words[1:])
         return only_table(shown).rows if shown.strip() else ()
 
     def _properties(self, *words: str) -> Row:
-        return only_table(self._asked(words, words)).properties()
-
-    def _asked(self, words: Sequence[str], command: Sequence[str]) -> str:
-        self._check_login()
-        return self._checked(words, self._host.run([*self._system, *command], deadline=self._deadline))
-
-    def _check_login(self) -> None:
-        """:raises LoginRefusedError: the login was refused before; not tried again, for accounts lock."""
-        if self._refused is not None:
-            raise self._refused
-
-    def _changed(
-        self,
-        command: Sequence[str],
-        permits: PermitMaker,
-        *,
-        before: str = "",
-        silent: bool = False,
-        deadline: float | None = None,
-    ) -> str:
-        """Run a command that changes something; return what it showed.
-
-        Where a controller asks to confirm, it is told not to: `--yes` is not known to all releases.
-        """
-        self._check_login()
-        line = shlex.join([*self._system, *command])
-        words = ["bash", "-c", f"{before}source {OPENRC} >&2; CLI_CONFIRMATIONS=disabled {line}"]
-        permit = permits.command(self._host.name, words)
-        result = self._host.run(words, permit=permit, deadline=deadline or self._deadline)
-        return self._checked(command, result, silent=silent)
-
-    def _checked(self, command: Sequence[str], result: CommandResult, *, silent: bool = False) -> str:
-        """Return what a command showed. ``silent``: it may show nothing."""
-        what = f"system {' '.join(command)}"
-        self.evidence = Evidence(result.text, what, result.exit_code)
-        if result.lost:
-            raise ControlPlaneError(
-                f"The link to {self._host.name} broke while `{what}` ran.",
-                hint="Whether a change took place is not known; look before asking again.",
-            )
-        if result.exit_code != 0:
-            error = command_error(self.name, what, result.exit_code, result.stderr or result.stdout)
-            self._refused = error if isinstance(error, LoginRefusedError) else None
-            raise error
-        if not result.stdout and not silent:
-            raise ControlPlaneError(
-                f"`{what}` of {self.name} ended well, and showed nothing at all.",
-                hint="It does so where /usr/bin/keyctl is missing on its host.",
-            )
-        return result.stdout
+        return only_table(self._system.ask(*words)).properties()
 
 
 def _label(row: Row) -> DeviceLabel:

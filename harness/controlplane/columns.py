@@ -26,10 +26,14 @@ DEVICE_COLUMNS: Final = (
     "numa_node", "enabled",
 )  # fmt: skip
 HOST_COLUMNS: Final = ("id", "hostname", "personality", "administrative", "operational", "availability")
-_KNOWN: Final = {
-    re.sub(r"\s", "", name): name
-    for name in (*IMAGE_COLUMNS, *STATE_COLUMNS, *LABEL_COLUMNS, *DEVICE_COLUMNS, *HOST_COLUMNS)
-}
+SUBCLOUD_COLUMNS: Final = (
+    "id", "name", "management", "availability", "deploy status", "sync", "backup status", "prestage status",
+)  # fmt: skip
+STEP_COLUMNS: Final = ("cloud", "stage", "state", "details", "started_at", "finished_at")
+_TABLES: Final = (
+    IMAGE_COLUMNS, STATE_COLUMNS, LABEL_COLUMNS, DEVICE_COLUMNS, HOST_COLUMNS, SUBCLOUD_COLUMNS, STEP_COLUMNS,
+)  # fmt: skip
+_KNOWN: Final = {re.sub(r"\s", "", name): name for columns in _TABLES for name in columns}
 #: Words that no blank is in, so that the pieces of one belong together without.
 _ONE_WORD: Final = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -38,6 +42,14 @@ _ONE_WORD: Final = re.compile(
     r"|pci_[0-9a-f]{4}_[0-9a-f]{2}_[0-9a-f]{2}_[0-7]"
     r"|(?:0x)?[0-9a-fA-F]+"
 )
+#: Values of several words, so that it does not matter where they are broken (section 5.4).
+_PHRASES: Final = {
+    phrase.replace(" ", ""): phrase
+    for phrase in (
+        "importing firmware", "creating fw update strategy", "applying fw update strategy",
+        "finishing fw update", "abort requested",
+    )
+}  # fmt: skip
 #: Around these, and at blanks, the real command breaks a cell that is too long.
 _BREAKS: Final = ",=.:-"
 _QUOTE: Final = re.compile(r"(?<!\\)['\"]")
@@ -69,6 +81,8 @@ def joined(pieces: Sequence[str], width: int, *, wrapped: bool) -> Value[str]:
     whole = "".join(parts)
     if _ONE_WORD.fullmatch(whole):
         return whole
+    if (phrase := _PHRASES.get(whole.replace(" ", ""))) is not None:
+        return phrase
     if not wrapped:
         return Unknown(f"of several lines, wrapped or its own: {' / '.join(parts)}")
     text = parts[0]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from harness.controlplane.changes import Change, WayIn
@@ -19,18 +17,12 @@ from harness.controlplane.protocol import (
     PciDevice,
     Said,
     Upload,
-    statement,
 )
-from harness.errors import (
-    BlockedError,
-    ConfigurationError,
-    ControlPlaneError,
-    DeadlineError,
-    InfrastructureError,
-)
-from harness.judgement.records import Claim, Evidence, Intent, Observation, Subject
-from harness.judgement.values import Unknown, Value
-from harness.record.operations import Recording, recorded_operation
+from harness.controlplane.told import Told, subject_of
+from harness.errors import ConfigurationError, ControlPlaneError
+from harness.judgement.records import Subject
+from harness.judgement.values import Unknown
+from harness.record.operations import Recording
 
 S = TypeVar("S", bound=Said)
 #: What a look asks for, by the kinds of records.
@@ -39,7 +31,6 @@ ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
 _FPGA: Final = ("120000", "120001")
 #: The update of one functional image takes up to an hour before the system itself gives it up (section 4.7).
 UPDATE_DEADLINE: Final = 2 * 3600.0
-_PAUSES: Final = (0.05, 5.0)
 _BUSY: Final = ("in-progress", "in-progress-aborted")
 
 
@@ -69,34 +60,17 @@ class CardOfSystem(Protocol):
         ...
 
 
-class SystemDriver:
+class SystemDriver(Told[WayIn]):
     """A :class:`harness.controlplane.protocol.ControlPlane` that records.
 
-    :param way: how the system is asked. :param gate: its interlock. :param history: where all is recorded.
-    :param clock: the lab's time in seconds, where it has one of its own; it is the source's time of records.
+    :param gate: its interlock; the rest as for :class:`harness.controlplane.told.Told`.
     """
 
     def __init__(
         self, way: WayIn, gate: Gate, history: Recording, *, clock: Callable[[], float] | None = None
     ) -> None:
-        self._way = way
+        super().__init__(way, history, clock=clock)
         self._gate = gate
-        self._history = history
-        self._clock = clock
-
-    @property
-    def name(self) -> str:
-        """The controller's name in the inventory."""
-        return self._way.name
-
-    @property
-    def reporter(self) -> str:
-        """Who makes the claims."""
-        return self._way.reporter
-
-    def close(self) -> None:
-        """Release the connection; may be called twice."""
-        self._way.close()
 
     # -- what it says ---------------------------------------------------------------------------------
 
@@ -189,7 +163,7 @@ class SystemDriver:
         shown = self._one(Change("image-upload", image=image), DeviceImage)
         facts = self._gate.learn(shown.uuid, image.content, image.name or image.filename)
         values = {"image": facts.to_json(), "promise": promise}
-        self._observed("image", _subject(self.name, shown), values)
+        self._observed("image", subject_of(self.name, shown), values)
         return shown
 
     def delete(self, uuid: str) -> None:
@@ -247,48 +221,6 @@ class SystemDriver:
 
     # -- waiting --------------------------------------------------------------------------------------
 
-    def wait_until(
-        self,
-        what: str,
-        look: Callable[[WayIn], Sequence[S]],
-        done: Callable[[Sequence[S]], bool],
-        *,
-        deadline: float,
-    ) -> list[S]:
-        """Look again and again until ``done``; return what was seen last. Each change of it is a claim.
-
-        A system that does not answer meanwhile, as during a reboot of its controller, is asked again.
-
-        :param what: for people: what is waited for. :param look: reads from the system.
-        :param deadline: seconds. :raises DeadlineError: it passed; the message has what was seen last.
-        """
-        end = time.monotonic() + deadline
-        pause = _PAUSES[0]
-        last: Sequence[S] | None = None
-        seen = "nothing"
-        with self._recorded("wait-until", "", {"what": what, "deadline": deadline}) as intent:
-            while True:
-                try:
-                    found = look(self._way)
-                except BlockedError:
-                    raise
-                except InfrastructureError as error:
-                    seen = error.message
-                else:
-                    if found != last:
-                        self._claimed(found, intent)
-                    last, seen = found, "; ".join(map(_shown, found)) or "an empty list"
-                    if done(found):
-                        return list(found)
-                if time.monotonic() + pause > end:
-                    raise DeadlineError(
-                        f"Waited {deadline:g} s for {self.name}: {what}; last seen: {seen}.",
-                        hint="The system may be stuck; its own deadlines are an hour for a functional image.",
-                    )
-                # Nothing tells when a system has changed; asking is the only condition there is.
-                time.sleep(pause)
-                pause = min(2 * pause, _PAUSES[1])
-
     def update_and_wait(self, hostname: str, *, deadline: float = UPDATE_DEADLINE) -> list[DeviceImageState]:
         """Start the update of a host and wait until it writes nothing more; return the host's states then.
 
@@ -337,8 +269,6 @@ class SystemDriver:
     def _states_of(way: WayIn, hostname: str) -> list[DeviceImageState]:
         return [state for state in way.states() if state.hostname == hostname]
 
-    # -- recording ------------------------------------------------------------------------------------
-
     def _one(self, change: Change, kind: type[S]) -> S:
         (said,) = self._change(change)
         if not isinstance(said, kind):
@@ -350,95 +280,7 @@ class SystemDriver:
             permits = self._gate.permits(change, self._way)
             return self._claimed(self._way.carry_out(change, permits), intent)
 
-    @contextmanager
-    def _recorded(self, operation: str, target: str, parameters: Mapping[str, Any]) -> Iterator[int]:
-        subject = Subject("record", "/".join(filter(None, (self.name, target))))
-        said = {**parameters, "reporter": self.reporter}
-        intent = Intent(operation=operation, subject=subject, parameters=said, source_time=self._now())
-        with recorded_operation(self._history, intent) as underway:
-            yield underway.intent
-
-    def _claimed(self, said: Sequence[S], intent: int | None = None) -> list[S]:
-        """Record what was said; the raw answer stands with the first claim of it."""
-        raw = self._way.evidence
-        rest = Evidence("as the claim before", raw.command, raw.exit_code)
-        for number, one in enumerate(said):
-            self._history.add(
-                Claim(
-                    reporter=self.reporter,
-                    subject=_subject(self.name, one),
-                    statement=statement(one),
-                    evidence=rest if number else raw,
-                    intent=intent,
-                    source_time=self._now(),
-                )
-            )
-        return list(said)
-
-    def _observed(
-        self,
-        probe: str,
-        subject: Subject,
-        values: Mapping[str, Any],
-        intent: int | None = None,
-        sources: Mapping[str, str] | None = None,
-    ) -> None:
-        self._history.add(
-            Observation(
-                probe=probe,
-                subject=subject,
-                values=values,
-                sources=sources or {},
-                intent=intent,
-                source_time=self._now(),
-            )
-        )
-
-    def _now(self) -> float | None:
-        """Return the lab's time; None where it is that of the history."""
-        return self._clock() if self._clock is not None else None
-
-
-def _subject(name: str, said: Said) -> Subject:
-    """Return the record that was spoken of; host and address say which card it concerns."""
-    match said:
-        case DeviceImage():
-            return Subject("record", f"{name}/image/{said.uuid}")
-        case DeviceLabel():
-            host, device = _known(said.hostname), _known(said.device)
-            path = "/".join(filter(None, (host, device, f"{said.label_key}={said.label_value}")))
-            return Subject("record", f"{name}/label/{path}", host)
-        case DeviceImageState():
-            host, address = _known(said.hostname), _known(said.address)
-            return Subject(
-                "record", f"{name}/state/{host}/{address}/{_known(said.image_uuid)}", host, address
-            )
-        case PciDevice():
-            host = _known(said.hostname)
-            return Subject("record", f"{name}/device/{host}/{said.address}", host, said.address)
-        case HostState():
-            return Subject("record", f"{name}/host/{said.hostname}", said.hostname)
-        case Alarm():
-            return Subject("record", f"{name}/alarm/{said.alarm_id}/{_known(said.entity_instance_id)}")
-
 
 def _key(state: DeviceImageState) -> tuple[object, ...]:
     """Return what tells a state from the others, whatever way it was asked for."""
     return state.address, state.image_uuid
-
-
-def _known(value: Value[str | None]) -> str:
-    return "" if value is None or isinstance(value, Unknown) else value
-
-
-def _shown(said: Said) -> str:
-    """Return what matters of a state for a message: what is known and not empty."""
-    match said:
-        case DeviceImageState():
-            return f"{_known(said.hostname)} {_known(said.address)} {_known(said.image_uuid)}: {said.status}"
-        case HostState():
-            words = (said.administrative, said.operational, said.availability, said.task)
-            update = f"device_image_update {said.device_image_update!r}"
-            return f"{said.hostname}: {' '.join(filter(None, map(_known, words)))}, {update}"
-        case _:
-            return str(statement(said))[:200]

@@ -18,15 +18,19 @@ from harness.errors import (
 #: The texts by which sysinv and its command say that they do not know what was named (sections 2.1 to 2.7).
 _NO_SUCH: Final = re.compile(
     r"could not be found|does not exist|No device label (?:entry )?found for|(?:host|devices?) not found"
-    r"|PCI devices? not found"
+    r"|PCI devices? not found|(?:[Ss]ubcloud|[Ss]trategy|strategy step)\b[^:]*(?:: '[\w-]+')? not found"
 )
+#: A bad request of dcmanager's that names what there is not is refused, and no question for that.
+_REFUSED: Final = re.compile(r"Unable to (?:create|apply|abort|delete) strategy")
+_TAG: Final = re.compile(r"<[^>]*>")
 _LONGEST: Final = 400
 
 
 def fault_text(body: str) -> tuple[str, bool]:
     """Return the text of an error's body, and whether the API itself wrote it.
 
-    It is JSON in JSON (``error_message``), or the bare form (``error``) of Keystone and the framework.
+    It is JSON in JSON (``error_message``), the bare form (``error``) of Keystone and the framework, or what
+    dcmanager's makes of it: ``description``, or ``message``, where it follows an explanation of the status.
     """
     try:
         answer = json.loads(body)
@@ -34,9 +38,12 @@ def fault_text(body: str) -> tuple[str, bool]:
             inner = answer["error_message"]
             inner = json.loads(inner) if isinstance(inner, str) else inner
             return str(inner["faultstring"]).strip(), True
+        if "title" in answer:
+            text = answer.get("description") or "".join(str(answer.get("message", "")).split("\n")[1:])
+            return " ".join(text.split())[:_LONGEST] or str(answer["title"]), bool(text.strip())
         return str(answer["error"]["message"]).strip(), False
     except (ValueError, KeyError, TypeError):
-        return " ".join(re.sub(r"<[^>]*>", " ", body[:4000]).split())[:_LONGEST], False
+        return " ".join(_TAG.sub(" ", body[:4000]).split())[:_LONGEST], False
 
 
 def answered_error(name: str, what: str, status: int, body: str, *, names: bool) -> HarnessError:
@@ -67,7 +74,8 @@ def command_error(name: str, what: str, code: int, said: str) -> HarnessError:
     text = (lines or ["it said nothing"])[-1][:_LONGEST]
     if code == 127:
         return NotOfferedError(
-            f"{name} has no command `system`: {text}", hint="Is it the host of an active controller?"
+            f"{name} has no command `{what.split()[0]}`: {text}",
+            hint="Is it the host of an active controller?",
         )
     if code == 2 and (
         "invalid choice" in text or "unrecognized arguments" in text or "not recognized" in text
@@ -85,6 +93,6 @@ def command_error(name: str, what: str, code: int, said: str) -> HarnessError:
             f"`{what}` of {name} has no login: {text}",
             hint="Is /etc/platform/openrc there, and may the user read it? Is it the active controller?",
         )
-    if _NO_SUCH.search(text):
+    if _NO_SUCH.search(text) and not _REFUSED.search(text):
         return NoSuchRecordError(f"{name}: {text}", hint="See what there is: images, labels, hosts, devices.")
     return ControlPlaneError(f"`{what}` of {name} failed ({code}): {text}")

@@ -13,8 +13,9 @@ from typing import Final, get_args
 
 from harness.cards.interlock import CardEntry, Irreversible, check
 from harness.controlplane.changes import Change
+from harness.controlplane.cloud_protocol import StrategyChange
 from harness.controlplane.protocol import EVERY_DEVICE, DeviceImage, Label, Reading
-from harness.errors import HarnessBug, RefusedError
+from harness.errors import HarnessBug, InfrastructureError, RefusedError
 from harness.hosts.permits import Authority, Permit
 from harness.images import facts as image_facts
 from harness.judgement.values import Unknown
@@ -39,7 +40,7 @@ class _Unread:
 class Permits:
     """Permits for one change that the interlock has let pass."""
 
-    change: Change
+    change: Change | StrategyChange
     reason: str
 
     def command(self, host: str, words: Sequence[str]) -> Permit:
@@ -48,9 +49,10 @@ class Permits:
 
     def write(self, host: str, path: str) -> Permit:
         """Return the permit to put the image of the change at ``path`` of ``host``."""
-        if self.change.image is None:
+        image = self.change.image if isinstance(self.change, Change) else None
+        if image is None:
             raise HarnessBug(f"A {self.change.act} has no image to write.")
-        digest = hashlib.sha256(self.change.image.content).hexdigest()
+        digest = hashlib.sha256(image.content).hexdigest()
         return _AUTHORITY.write(self.change.act, host, path, digest, self.reason)
 
 
@@ -62,6 +64,7 @@ class Gate:
 
     :param name: the controller's name. :param cards: where the system has the cards of the inventory.
     :param real: whether they are real hardware. :param allowed: what ``--hil-irreversible`` names.
+    :param above: of a subcloud: the gate of its system controller, and what that shows of images.
     """
 
     def __init__(
@@ -71,8 +74,10 @@ class Gate:
         *,
         real: bool,
         allowed: Collection[str] = frozenset(),
+        above: tuple[Gate, Reading] | None = None,
     ) -> None:
-        self._name = name
+        self.name = name
+        self._above = above
         self._cards = dict(cards)
         self._real = real
         self._allowed = frozenset(allowed)
@@ -97,7 +102,7 @@ class Gate:
             self._upload(change)
         for facts, uuid, place in self._brought(change, system):
             self._check(facts, uuid, place)
-        return Permits(change, self._name)
+        return Permits(change, self.name)
 
     # -- what a change brings -------------------------------------------------------------------------
 
@@ -119,7 +124,8 @@ class Gate:
                 yield facts, change.target, place
         elif change.act == "label-assign":
             address = system.device(change.target, change.device).address
-            for image in system.images():
+            above = self._above[1].images() if self._above else []
+            for image in [*system.images(), *above]:
                 if _may_be_owed(image, change.labels):
                     yield self._facts(image.uuid), image.uuid, (change.target, address)
         elif change.act == "host-update":
@@ -129,6 +135,31 @@ class Gate:
                 ):
                     uuid, address = str(state.image_uuid), str(state.address)
                     yield self._facts(uuid), uuid, (change.target, address)
+
+    def check_orchestrated(self, images: Sequence[DeviceImage], system: Reading) -> None:
+        """Check what an orchestration may bring to the cards of this subcloud.
+
+        It applies what the system controller has applied, and has everything written that is owed then; also
+        what was before. A subcloud that does not answer may get all of it, everywhere.
+
+        :param images: of the system controller. :param system: is asked what it would bring to which card.
+        :raises RefusedError: it may do to a card what cannot be undone, and that is not permitted there.
+        """
+        applied = [image for image in images if image.applied is not False or image.applied_labels]
+        try:
+            brought = [
+                (self._facts(image.uuid), image.uuid, place)
+                for image in applied
+                for place in self._targets(_labels_of(image), system)
+            ]
+            for host in system.hosts():
+                brought += self._brought(Change("host-update", host.hostname), system)
+        except InfrastructureError:
+            brought = [
+                (self._facts(image.uuid), image.uuid, place) for image in applied for place in self._cards
+            ]
+        for facts, uuid, place in brought:
+            self._check(facts, uuid, place)
 
     def _targets(self, labels: Sequence[Label], system: Reading) -> Iterator[Place]:
         """Yield the devices that an image reaches now; what gets a label later is checked then."""
@@ -148,7 +179,11 @@ class Gate:
     # -- judging --------------------------------------------------------------------------------------
 
     def _facts(self, uuid: str) -> Irreversible:
-        return self._known.get(uuid, _Unread())
+        """Return what an image is; a subcloud may have it from its system controller."""
+        known = self._known.get(uuid)
+        if known is None:
+            return self._above[0]._facts(uuid) if self._above else _Unread()
+        return known
 
     def _somewhere(self, facts: Irreversible, name: str) -> None:
         """:raises RefusedError: no card of the system may get the image."""
@@ -165,7 +200,7 @@ class Gate:
         if refusals:
             raise refusals[0]
         raise RefusedError(
-            f"The image {name} does what cannot be undone, or it cannot be told, and no card of {self._name} "
+            f"The image {name} does what cannot be undone, or it cannot be told, and no card of {self.name} "
             "is in the inventory; nothing was changed."
         )
 
@@ -184,7 +219,7 @@ class Gate:
             check(entry, facts, self._allowed, self._real)
         except RefusedError as refusal:
             unread = " (whose bytes the harness has not read)" if isinstance(facts, _Unread) else ""
-            message = f"{self._name}, image {name}{unread}: {refusal.message}"
+            message = f"{self.name}, image {name}{unread}: {refusal.message}"
             raise RefusedError(message, hint=refusal.hint) from None
 
 
@@ -194,6 +229,12 @@ def _is(carrier: tuple[object, object], hostname: str, device: str) -> bool:
         isinstance(said, Unknown) or said == known
         for said, known in zip(carrier, (hostname, device), strict=True)
     )
+
+
+def _labels_of(image: DeviceImage) -> Sequence[Label]:
+    """Return the labels that an image is applied to; none where it is, or may be, applied to every device."""
+    applied = image.applied_labels
+    return () if not applied or isinstance(applied, Unknown) or EVERY_DEVICE in applied else applied
 
 
 def _may_be_owed(image: DeviceImage, labels: Sequence[Label]) -> bool:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from harness.judgement.values import Unknown, Value
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 BitstreamType = Literal["root-key", "functional", "key-revocation"]
 #: Statuses of an image on a device (section 1.4).
@@ -143,7 +146,7 @@ class Alarm:
 Said = DeviceImage | DeviceLabel | DeviceImageState | PciDevice | HostState | Alarm
 
 
-def statement(said: Said) -> dict[str, Any]:
+def statement(said: DataclassInstance) -> dict[str, Any]:
     """Return what was said as the statement of a claim, field by field."""
     return {field.name: getattr(said, field.name) for field in fields(said)}
 

@@ -11,30 +11,61 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final, TypeVar
 
-from harness.controlplane.protocol import EVERY_DEVICE, Label, PciDevice, Said
+from harness.controlplane.cloud_protocol import CloudSaid, Step, Strategy, Subcloud
+from harness.controlplane.protocol import (
+    EVERY_DEVICE,
+    DeviceImageState,
+    DeviceLabel,
+    Label,
+    PciDevice,
+    Said,
+)
 from harness.errors import ControlPlaneError
 from harness.judgement.values import Unknown, Value
 
-S = TypeVar("S", bound=Said)
+S = TypeVar("S", bound=Said | CloudSaid)
 
 #: Field -> what it is called where that differs: in JSON, and in tables.
-_IN_JSON: Final = {
-    "address": "pciaddr", "class_id": "pclass_id", "vendor_id": "pvendor_id", "device_id": "pdevice_id",
-    "class_name": "pclass", "vendor_name": "pvendor", "device_name": "pdevice",
+_IN_JSON: Final[Mapping[type, Mapping[str, str]]] = {
+    PciDevice: {
+        "address": "pciaddr", "class_id": "pclass_id", "vendor_id": "pvendor_id", "device_id": "pdevice_id",
+        "class_name": "pclass", "vendor_name": "pvendor", "device_name": "pdevice",
+    },
+    Subcloud: {
+        "management": "management-state", "availability": "availability-status",
+        "deploy_status": "deploy-status", "sync": "sync_status", "backup_status": "backup-status",
+        "prestage_status": "prestage-status",
+    },
+    Strategy: {
+        "subcloud_apply_type": "subcloud-apply-type", "max_parallel_subclouds": "max-parallel-subclouds",
+        "stop_on_failure": "stop-on-failure", "created_at": "created-at", "updated_at": "updated-at",
+    },
+    Step: {"started_at": "started-at", "finished_at": "finished-at"},
 }  # fmt: skip
-_IN_TABLES: Final = {
-    "PciDevice": {
+_IN_TABLES: Final[Mapping[type, Mapping[str, str]]] = {
+    PciDevice: {
         "class_id": "class id", "vendor_id": "vendor id", "device_id": "device id",
         "class_name": "class name", "vendor_name": "vendor name", "device_name": "device name",
     },
-    "DeviceImageState": {
+    DeviceImageState: {
         "address": "PCI device address", "image_uuid": "Device image uuid",
         "update_start_time": "Update start time",
     },
-    "DeviceLabel": {"device": "PCI device name", "label_key": "label key", "label_value": "label value"},
+    DeviceLabel: {"device": "PCI device name", "label_key": "label key", "label_value": "label value"},
+    Strategy: {
+        "type": "strategy type", "subcloud_apply_type": "subcloud apply type",
+        "max_parallel_subclouds": "max parallel subclouds", "stop_on_failure": "stop on failure",
+    },
 }  # fmt: skip
-_FLAGS: Final = {"applied", "bmc", "retimer_included", "enabled", "reboot_needed"}
-_NUMBERS: Final = {"revoke_key_id", "numa_node", "sriov_totalvfs", "sriov_numvfs", "id"}
+_FLAGS: Final = {"applied", "bmc", "retimer_included", "enabled", "reboot_needed", "stop_on_failure"}
+_NUMBERS: Final = {
+    "revoke_key_id",
+    "numa_node",
+    "sriov_totalvfs",
+    "sriov_numvfs",
+    "id",
+    "max_parallel_subclouds",
+}
 _NUMBER: Final = re.compile("-?[0-9]{1,18}")
 _WORDS: Final = {"True": True, "False": False}
 
@@ -46,7 +77,7 @@ def from_json(kind: type[S], shown: Any, **more: Any) -> S:
     """
     if not isinstance(shown, Mapping):
         raise ControlPlaneError(f"No {kind.__name__} was answered, but {str(shown)[:80]!r}.")
-    renamed = _IN_JSON if kind is PciDevice else {}
+    renamed = _IN_JSON.get(kind, {})
     values = {
         field.name: _of_json(field.name, shown[key])
         for field in fields(kind)
@@ -60,7 +91,7 @@ def from_table(kind: type[S], row: Mapping[str, Value[str]], **more: Any) -> S:
 
     :raises ControlPlaneError: what must be shown of it is not there.
     """
-    renamed = _IN_TABLES.get(kind.__name__, {})
+    renamed = _IN_TABLES.get(kind, {})
     values = {
         field.name: of_text(field.name, row[key])
         for field in fields(kind)

@@ -28,6 +28,8 @@ _WRONG: Final = "Is the URL that of the Keystone of a StarlingX system, such as 
 _RENEW_AT: Final = 0.9
 _SPARE: Final = 60.0
 _PAUSES: Final = (0.1, 2.0)
+#: The region of the services of a system controller's own; ``SystemController`` is that of its subclouds.
+_OWN_REGION: Final = "RegionOne"
 #: What a gateway answers for a service that is away for a moment.
 _AWAY: Final = frozenset({502, 503, 504})
 
@@ -36,8 +38,9 @@ _AWAY: Final = frozenset({502, 503, 504})
 class Login:
     """Where a system is and who asks. ``url``: of its Keystone, with ``/v3``; the password is never shown.
 
-    ``region`` and ``interface`` choose the endpoint; an empty region is the only one. ``ca_file``: authority
-    of the certificates, where the machine's own are not enough.
+    ``region`` and ``interface`` choose the endpoint; an empty region is the only one, or where there are
+    several that of the system's own services, ``RegionOne``. ``ca_file``: authority of the certificates,
+    where the machine's own are not enough.
     """
 
     url: str
@@ -276,15 +279,20 @@ class Session:
 
     def _endpoints(self, catalogue: Any) -> dict[str, str]:
         """Return service type -> URL. :raises ConfigurationError: there is no platform service for us."""
-        regions: set[str] = set()
+        regions = {
+            str(endpoint["region"])
+            for service in catalogue
+            for endpoint in service["endpoints"]
+            if service["type"] == "platform" and endpoint["interface"] == self.login.interface
+        }
+        own = _OWN_REGION if _OWN_REGION in regions and len(regions) > 1 else ""
+        region = self.login.region or own
         found: dict[str, set[str]] = {}
         for service in catalogue:
             for endpoint in service["endpoints"]:
                 if endpoint["interface"] != self.login.interface:
                     continue
-                if service["type"] == "platform":
-                    regions.add(str(endpoint["region"]))
-                if self.login.region in ("", endpoint["region"]):
+                if region in ("", endpoint["region"]):
                     found.setdefault(str(service["type"]), set()).add(str(endpoint["url"]))
         if not regions:
             raise ConfigurationError(
@@ -297,7 +305,7 @@ class Session:
                 f"{self.name} has no region {self.login.region!r}.",
                 hint=f"It has {', '.join(sorted(regions))}.",
             )
-        if len(regions) > 1 and not self.login.region and len(found["platform"]) > 1:
+        if len(regions) > 1 and not region and len(found["platform"]) > 1:
             raise ConfigurationError(
                 f"{self.name} has several regions: {', '.join(sorted(regions))}.", hint="Name one."
             )

@@ -104,6 +104,8 @@ def _table(lines: Sequence[str], start: int) -> tuple[Table, int]:
     columns = tuple(
         known_header([cells[index].strip() for _, cells in head], width) for index, width in enumerate(widths)
     )
+    if columns == ("Field", "Value"):  # as commands of OpenStack's kind say it
+        columns = ("Property", "Value")
     if len(set(columns)) != len(columns):
         raise TableError(f"Two columns of the table in line {start + 1} have the same name: {columns}.")
     return Table(columns, tuple(_rows(columns, body, widths))), at
@@ -144,7 +146,7 @@ def _rows(
 def _groups(columns: tuple[str, ...], body: Sequence[tuple[int, Cells]]) -> Iterator[Group]:
     """Yield the lines of each row: those of a wrapped one end with a line of blanks."""
     properties = columns[0] == "Property"
-    anchor = 0 if properties else _uuid_column(columns)
+    anchor = 0 if properties else _anchor(columns)
     segment: list[tuple[int, Cells]] = []
     for number, cells in body:
         if any(cells):
@@ -187,6 +189,12 @@ def _last_start(segment: Sequence[tuple[int, Cells]]) -> int:
     return last
 
 
-def _uuid_column(columns: tuple[str, ...]) -> int | None:
-    """Return the column of a uuid, which is never narrower than one and so on a row's first line."""
-    return next((index for index, name in enumerate(columns) if name.lower().endswith("uuid")), None)
+def _anchor(columns: tuple[str, ...]) -> int | None:
+    """Return a column that each row fills on its first line alone, as it is never wrapped.
+
+    One of uuids is never narrower than these; an id, or the stage of a step, is shorter than any column.
+    """
+    for index, name in enumerate(columns):
+        if name.lower().endswith("uuid") or name in ("id", "stage"):
+            return index
+    return None

@@ -115,6 +115,11 @@ READ_ONLY: Mapping[str, Program] = {
         _PATH,
         login=OPENRC,
     ),
+    "dcmanager": Program(
+        leading=(re.compile("fw-update-strategy|strategy-step|subcloud"), re.compile("list|show")),
+        rest=_PATH,
+        login=OPENRC,
+    ),
 }
 
 

@@ -19,12 +19,13 @@ ControlPlaneAct = Literal[
     "image-upload", "image-delete", "image-apply", "image-remove", "label-assign", "label-remove",
     "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
 ]  # fmt: skip
+StrategyAct = Literal["strategy-create", "strategy-apply", "strategy-abort", "strategy-delete"]
 CardAct = Literal["flash", "reset", "upload", "signal", "cancel-update", "report", "remove"]
-Act = Literal[CardAct, ControlPlaneAct, "power", "service"]
+Act = Literal[CardAct, ControlPlaneAct, StrategyAct, "power", "service"]
 
 #: Which package may permit which acts.
 AUTHORITIES: dict[str, frozenset[Act]] = {
-    "controlplane": frozenset(get_args(ControlPlaneAct)),
+    "controlplane": frozenset(get_args(ControlPlaneAct) + get_args(StrategyAct)),
     "cards": frozenset(get_args(CardAct)),
     "lab": frozenset({"power", "remove"}),
     "registry": frozenset({"service"}),
