@@ -153,6 +153,7 @@ class LabProcess:
         entries = self._spec.get("systems", [])
         if not entries:
             return {}
+        from harness.emulator.starlingx.curl import install_curl
         from harness.emulator.starlingx.controllers import install_commands
         from harness.emulator.starlingx.listening import Listening, maker
 
@@ -164,6 +165,7 @@ class LabProcess:
             folder = (self._state or self._runtime) / "systems" / entry["name"]
             url = listening.add(entry["name"], maker(entry, hosts, self._clock, folder, password))
             install_commands(hosts, entry["release"], url, password)
+            install_curl(hosts, listening.download(entry["name"]))
             doors[entry["name"]] = {"url": url, "user": "admin", "password": password}
         self._control.on_settle.append(listening.settle)
         self._control.on_trouble = listening.trouble

@@ -92,7 +92,7 @@ class Bench:
 
         ``refuse-requests`` (how many are answered with 503), ``downloads`` (``whole``, ``missing``,
         ``short``), ``completions`` (lab seconds by which they come late; None: they are lost), ``conductor``
-        (whether it runs), ``expire-tokens``, ``restart`` (all services).
+        and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services).
         """
         self._ask("trouble", system=system, name=name, value=value)
 

@@ -65,7 +65,8 @@ class Agent:
         self._clock = around.clock
         self._defects = around.defects
         self._tools = Tools(host)
-        self._inventory = Inventory(self._tools, around.profile.unreadable)
+        legacy = host.era != "host" or around.defects.on("kernel-unknown-to-tools")
+        self._inventory = Inventory(self._tools, around.profile.unreadable, legacy)
         self._lock = threading.RLock()
         self._process: Process | None = None
         self._reported = False

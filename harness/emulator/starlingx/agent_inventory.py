@@ -18,10 +18,14 @@ _CLASSES: Final = ("120000", "120001")
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Reads a host's cards. ``unreadable``: what stands for an attribute that is not there."""
+    """Reads a host's cards. ``unreadable``: what stands for an attribute that is not there.
+
+    ``legacy``: it looks where the out-of-tree drivers of the container eras have attributes.
+    """
 
     tools: Tools
     unreadable: str
+    legacy: bool = False
 
     # -- PCI ------------------------------------------------------------------------------------
 
@@ -76,7 +80,7 @@ class Inventory:
 
     def fpgas(self) -> list[dict[str, Any]]:
         """Return the cards, with the columns of an FPGA device. :raises CommandFailed: a tool failed."""
-        read = self._card if self.tools.host.era == "host" else self._legacy_card
+        read = self._legacy_card if self.legacy else self._card
         return [{"pciaddr": address} | read(address) for address in self.tools.cards()]
 
     def _card(self, address: str) -> dict[str, str]:

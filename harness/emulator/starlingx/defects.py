@@ -223,6 +223,13 @@ _TABLE: Final = (
         "LOST",
     ),
     Defect(
+        "kernel-unknown-to-tools",
+        "LP 2160223, 275cc2314",
+        (),
+        "the fields of the card are empty: the kernel has its attributes elsewhere than the agent looks",
+        "UNKNOWN_AS_VALUE",
+    ),
+    Defect(
         "leftover-container",
         "LP 2142481, 6cd19ac62",
         ("stx-6", "stx-8"),

@@ -74,10 +74,11 @@ class DeviceLabels:
             image = self._database.one("device_images", id=entry["image_id"])
             assert image is not None
             both = self._defects.on("label-assign-keeps-both-images")
-            if not both and not self._applying.takes(device, image, first["id"]):
+            again = self._defects.on("duplicate-states")
+            if not both and not self._applying.takes(device, image, first["id"]) and not again:
                 continue
             known = self._database.one("device_image_state", pcidevice_id=device["id"], image_id=image["id"])
-            if known is None or self._defects.on("duplicate-states"):
+            if known is None or again:
                 self._database.add(
                     "device_image_state",
                     host_id=device["host_id"],

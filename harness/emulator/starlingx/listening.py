@@ -134,6 +134,10 @@ class Listening:
         place = self._places[name] = _Place(make)
         return f"{place.url('identity')}/v3"
 
+    def download(self, name: str) -> Download:
+        """Return what gets files from the controller of the system ``name``."""
+        return Download({FILES_PORT: self._places[name].port("files")})
+
     def system(self, name: str) -> System:
         """Return the system ``name``, brought up. :raises KeyError: there is none."""
         return self._places[name].system()
@@ -142,7 +146,8 @@ class Listening:
         """Make something go wrong in a system, or right again.
 
         ``refuse-requests`` (how many), ``downloads`` (whole, missing, short), ``completions`` (seconds by
-        which they come late, None: lost), ``conductor`` (true: it runs), ``expire-tokens``, ``restart``.
+        which they come late, None: lost), ``conductor``, ``agents`` (true: they run), ``expire-tokens``,
+        ``restart``.
 
         :raises ConfigurationError: there is no such system or trouble.
         """
@@ -156,6 +161,7 @@ class Listening:
             "downloads": lambda: found.troubles.set_downloads(str(value)),
             "completions": lambda: found.troubles.delay_completions(None if value is None else float(value)),
             "conductor": lambda: (found.casts.start if value else found.casts.stop)(),
+            "agents": lambda: found.run_agents(bool(value)),
             "expire-tokens": found.identity.revoke_all,
             "restart": place.restart,
         }

@@ -193,6 +193,11 @@ class System:
 
     # -- hosts ----------------------------------------------------------------------------------
 
+    def run_agents(self, run: bool) -> None:
+        """Start the agents of all hosts, or end them; what they have begun there goes on by itself."""
+        for agent in self.agents.values():
+            (agent.start if run else agent.stop)()
+
     def _set_host(self, hostname: str, **values: object) -> None:
         with self.lock:
             row = self.database.one("i_host", hostname=hostname)

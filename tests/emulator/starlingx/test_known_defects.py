@@ -201,14 +201,15 @@ def _(lab: Lab) -> bool:
     return host_value(lab) is None
 
 
-@case("label-assign-keeps-both-images", "two-images-on-floating-label")
+@case("label-assign-keeps-both-images")
 def _(lab: Lab) -> bool:
-    two_functional(lab, "k=v")
-    lab.assign("k=v")
+    lab.apply(lab.upload(bitstream_id="11"), "k1=1")
+    lab.apply(lab.upload(bitstream_id="2"), "k2=2")
+    lab.assign("k1=1", "k2=2")
     return lab.statuses() == ["pending", "pending"]
 
 
-@case("duplicate-states", "label-assign-keeps-both-images")
+@case("duplicate-states")
 def _(lab: Lab) -> bool:
     uuid = lab.upload()
     lab.apply(uuid, "k1=1", "k2=2")
@@ -319,6 +320,12 @@ def _(lab: Lab) -> bool:
 @case("agent-not-installed")
 def _(lab: Lab) -> bool:
     return lab.device["bitstream_id"] is None
+
+
+@case("kernel-unknown-to-tools")
+def _(lab: Lab) -> bool:
+    assert lab.device["bmc_fw_version"] in ("", "D.2.0.21")
+    return lab.device["bitstream_id"] == ""
 
 
 @case("leftover-container", era="containerd", generation="A")

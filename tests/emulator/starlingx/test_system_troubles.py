@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.starlingx_lab import Lab
 
-from harness.emulator.starlingx.listening import Listening
+from harness.emulator.starlingx.curl import install_curl
+from harness.emulator.starlingx.listening import Download, Listening
 from harness.errors import ConfigurationError
 
 
@@ -61,6 +62,37 @@ def test_conductor_that_is_down_loses_what_it_is_told(lab: Lab) -> None:
     lab.system.casts.start()
     lab.update()
     assert lab.statuses() == ["completed"]
+
+
+def test_agents_that_were_ended_take_no_order_before_they_run_again(lab: Lab) -> None:
+    lab.apply(lab.upload("unsigned"))
+    lab.system.run_agents(False)
+    lab.update()
+    assert lab.statuses() == ["pending"]
+    lab.system.run_agents(True)
+    assert lab.sysinv_host["device_image_update"] == "in-progress", "the order was lost with the agent"
+
+
+def test_hosts_get_images_from_the_controller_with_curl(lab: Lab) -> None:
+    uuid = lab.upload()
+    install_curl(lab.hosts, Download({8080: 1}))
+    assert lab.run("curl -s -S -f http://controller:81/device_images/x") == (
+        "curl: (7) Failed to connect to controller port 81: Connection refused\n"
+    )
+    install_curl(lab.hosts, lab.fetch)
+    place = f"http://controller:8080/device_images/functional-8086-0b30-{uuid}.bit"
+    assert lab.run(f"curl -s -S -f {place}") == "some bytes"
+    assert lab.run("curl -s -S -f").startswith("curl: (2) ")
+
+
+def test_curl_fails_where_there_is_no_such_image(lab: Lab) -> None:
+    def missing(port: int, path: str) -> bytes:
+        raise OSError("HTTP Error 404: Not Found")
+
+    install_curl(lab.hosts, missing)
+    assert lab.run("curl -s -S -f http://controller:8080/device_images/x; echo $?") == (
+        "curl: (22) The requested URL returned error: 404\n22\n"
+    )
 
 
 def test_expired_token_is_refused_and_a_new_one_is_had(lab: Lab) -> None:
