@@ -153,8 +153,8 @@ class LabProcess:
         entries = self._spec.get("systems", [])
         if not entries:
             return {}
-        from harness.emulator.starlingx.curl import install_curl
         from harness.emulator.starlingx.controllers import install_commands
+        from harness.emulator.starlingx.curl import install_curl
         from harness.emulator.starlingx.listening import Listening, maker
 
         listening = Listening()
