@@ -1,4 +1,4 @@
-"""`hil defects`: the known defects of StarlingX's device images, which emulated systems can have."""
+"""`hil defects`: the known defects of systems, cards, tools, registries and clients that a lab can have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show the known defects that an emulated system can have.",
+    help="Show the known defects that an emulated lab can have.",
 )
 
 
@@ -29,26 +29,36 @@ ReleaseOption = Annotated[
 ]
 
 
+KindOption = Annotated[
+    str | None,
+    typer.Option("--kind", metavar="KIND", help="Only those of a system, card, tool, registry or client."),
+]
+
+
 @app.callback()
 def _defects() -> None:
-    """Show the known defects that an emulated system can have."""
+    """Show the known defects that an emulated lab can have."""
 
 
 @app.command("list", short_help="List them.", epilog="Example:  hil defects list --release stx-8")
-def list_defects(release: ReleaseOption = None, output: FormOption = Form.TABLE) -> None:
-    """List the known defects: name, what detects each, and what it makes a system claim."""
+def list_defects(
+    release: ReleaseOption = None, kind: KindOption = None, output: FormOption = Form.TABLE
+) -> None:
+    """List the known defects: name, of what, what detects each, and what it makes whom claim."""
     from harness.lab.known_defects import known_defects
 
-    found = known_defects(release)
+    found = known_defects(release, kind)
     if output is Form.JSON:
         typer.echo(json.dumps(found, indent=2))
         return
     if not found:
-        typer.echo(f"The release {release} has none.")
+        typer.echo(f"The release {release} has none." if release else f"There is none of a {kind}.")
         return
     width = max(len(defect["name"]) for defect in found)
     for defect in found:
-        typer.echo(f"{defect['name']:{width}}  {defect['predicts']:14}  {defect['claims']}")
+        typer.echo(
+            f"{defect['name']:{width}}  {defect['kind']:8}  {defect['predicts']:16}  {defect['claims']}"
+        )
 
 
 @app.command(short_help="Show one.", epilog="Example:  hil defects show old-flag-kept")

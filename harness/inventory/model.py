@@ -90,6 +90,7 @@ class EmulatedHost(Entry):
     ``generation``: of the driver that its kernel has (A out of tree, B and C between, D in-tree);
     ``era``: where the vendor's tools are, on the host or in an image that docker or containerd runs.
     ``recording``: a file of `hil record`; the host is then what was recorded, and nothing else.
+    ``tool_defects``: what is wrong with its tools and its driver (`hil defects list --kind tool`).
     """
 
     hostname: Name = "controller-0"
@@ -97,6 +98,7 @@ class EmulatedHost(Entry):
     generation: Literal["A", "B", "C", "D"] = "D"
     era: Literal["host", "docker", "containerd"] = "host"
     power: StrictBool = True
+    tool_defects: tuple[str, ...] = ()
 
 
 class EmulatedCard(Entry):

@@ -16,7 +16,8 @@ class EmulatedRegistry(Entry):
 
     ``service``: Debian's program, or the container image of the project. ``tokens: false``: everybody may
     do everything. ``cache``: of blob descriptors, which makes its API overstate. ``drain``: seconds in
-    which a SIGTERM lets running requests end; without it they break.
+    which a SIGTERM lets running requests end; without it they break. ``defects``: what it does to every
+    push (`hil defects list --kind registry`).
     """
 
     service: Literal["process", "container"] = "process"
@@ -25,6 +26,7 @@ class EmulatedRegistry(Entry):
     cache: StrictBool = True
     delete: StrictBool = True
     drain: Annotated[float, Field(gt=0, le=600)] | None = None
+    defects: tuple[str, ...] = ()
 
 
 class Keeper(Entry):
@@ -55,9 +57,11 @@ class Registry(Named):
 
     Of a real one, ``host`` is the host of the lab that it runs on; there, ``service`` keeps it and
     ``storage`` is its store. ``proxy``: the URL by which clients reach a proxy of the harness instead of
-    the registry, where the lab lets its name lead to this machine.
+    the registry, where the lab lets its name lead to this machine. ``push_client``: what scenarios push
+    through that name no client (`hil sweep clients`).
     """
 
+    push_client: str = "verified-push"
     emulated: EmulatedRegistry | None = None
     url: Url | None = None
     ca_file: FilePath | None = None

@@ -1,11 +1,14 @@
-"""What `hil defects` tells of the emulated StarlingX systems, without a lab."""
+"""The catalogue of known defects that an emulated lab can have, of every kind, without a lab."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final, get_args
 
 from harness.errors import ConfigurationError
+from harness.lab.defect_table import TABLE, Kind, KnownDefect
+
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 
 def known_releases() -> list[str]:
@@ -15,15 +18,37 @@ def known_releases() -> list[str]:
     return list(RELEASES)
 
 
-def known_defects(release: str | None = None) -> list[dict[str, Any]]:
-    """Return every known defect, or those of one release, as JSON objects.
+def known_defects(release: str | None = None, kind: str | None = None) -> list[dict[str, Any]]:
+    """Return every known defect, or those of one release or kind, as JSON objects.
 
-    :raises ConfigurationError: there is no such release; the hint has the known ones.
+    :raises ConfigurationError: there is no such release or kind; the hint has the known ones.
     """
-    from harness.emulator.starlingx.defects import DEFECTS, Defects
+    from harness.emulator.starlingx.defects import Defects
 
+    if kind is not None and kind not in KINDS:
+        from harness.inventory.entries import unknown_name
+
+        raise unknown_name("kind", kind, list(KINDS), "known defects")
     held = Defects(release) if release else None
-    return [asdict(defect) for name, defect in DEFECTS.items() if held is None or held.on(name)]
+    found = [each for each in catalogue() if kind is None or each.kind == kind]
+    return [
+        {key: value for key, value in asdict(each).items() if key != "switch"}
+        for each in found
+        if held is None or (each.kind in ("system", "cloud") and held.on(each.name))
+    ]
+
+
+def catalogue() -> list[KnownDefect]:
+    """Return all known defects, those of systems first."""
+    from harness.emulator.starlingx.defects import DEFECTS
+
+    systems = [
+        KnownDefect(
+            name, getattr(each, "kind", "system"), each.reference, each.claims, each.predicts, each.releases
+        )
+        for name, each in DEFECTS.items()
+    ]
+    return [*systems, *TABLE]
 
 
 def known_defect(name: str) -> dict[str, Any]:

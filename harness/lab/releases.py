@@ -1,4 +1,4 @@
-"""Another release or other defects for the emulated systems of a lab than its inventory gives them."""
+"""Another release or other defects for the emulated parts of a lab than its inventory gives them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
 
-_WHERE = "the emulated systems (`hil defects list`)"
+_WHERE = "emulated labs (`hil defects list`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,25 @@ class Release:
         """:raises ConfigurationError: there is no such release or defect; the hint has the nearest."""
         if not self:
             return
-        from harness.emulator.starlingx.defects import DEFECTS, RELEASES
         from harness.inventory.entries import unknown_name
+        from harness.lab.known_defects import known_defects, known_releases
 
-        if self.name is not None and self.name not in RELEASES:
-            raise unknown_name("release", self.name, list(RELEASES), _WHERE)
+        if self.name is not None and self.name not in known_releases():
+            raise unknown_name("release", self.name, known_releases(), _WHERE)
+        known = [defect["name"] for defect in known_defects()]
         for name in (*self.defects, *self.without):
-            if name not in DEFECTS:
-                raise unknown_name("known defect", name, list(DEFECTS), _WHERE)
+            if name not in known:
+                raise unknown_name("known defect", name, known, _WHERE)
+
+    def of_systems(self) -> Release:
+        """Return what of it concerns the systems; defects of cards, tools, registries and clients do not."""
+        from harness.lab.defective import OF_EQUIPMENT
+
+        defects, without = (
+            tuple(name for name in names if name not in OF_EQUIPMENT)
+            for names in (self.defects, self.without)
+        )
+        return Release(self.name, defects, without)
 
 
 #: What users would want, and no system is.
@@ -60,7 +71,7 @@ CORRECTED: Final = Release("corrected")
 
 
 def released(inventory: Inventory, lab_name: str | None, release: Release) -> Inventory:
-    """Return the inventory with the emulated systems of a lab as ``release`` says.
+    """Return the inventory with the emulated parts of a lab as ``release`` says.
 
     Real ones are what they are.
 
@@ -69,11 +80,13 @@ def released(inventory: Inventory, lab_name: str | None, release: Release) -> In
     release.check()
     if not release:
         return inventory
-    lab = inventory.lab(lab_name)
+    from harness.lab.defective import defective
+
+    lab = defective(inventory.lab(lab_name), release.defects, release.without)
     controllers = dict(lab.controllers)
     for name, controller in lab.controllers.items():
         if (entry := controller.emulated) is not None:
-            now = Release(entry.release, entry.defects, entry.corrected_defects).then(release)
+            now = Release(entry.release, entry.defects, entry.corrected_defects).then(release.of_systems())
             said = {"release": now.name, "defects": now.defects, "corrected_defects": now.without}
             controllers[name] = controller.model_copy(update={"emulated": entry.model_copy(update=said)})
     own = lab.model_copy(update={"controllers": controllers})

@@ -92,6 +92,7 @@ def _host(host: Host, base: Path, lab: Lab) -> dict[str, Any]:
         "hostname": host.emulated.hostname,
         "generation": generation,
         "era": era,
+        "tool_defects": list(host.emulated.tool_defects),
         "cards": [_card(host, card, base) for card in host.cards.values()],
     }
 

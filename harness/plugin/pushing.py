@@ -26,6 +26,7 @@ from harness.registry.images import (
 
 if TYPE_CHECKING:
     from harness.faults.push_fault import PushFault
+    from harness.lab.defect_table import Struck
     from harness.lab.push_bench import PushBench
     from harness.plugin.session import HilSession
     from harness.registry.clients.protocol import Destination, PushClient
@@ -125,6 +126,8 @@ class Push:
     shelf: ContentShelf
     repository: str
     engine: Callable[[], Engine]
+    #: What the registry does to a push that the scenario does not disturb; None: nothing.
+    struck: Struck | None = None
     _faults: list[PushFault] = field(default_factory=list)
     _pushed: dict[int, tuple[PushDriver, str, str]] = field(default_factory=dict)
 
@@ -158,6 +161,8 @@ class Push:
                 "A fault needs both a point and an action.",
                 hint="Such as push('skopeo', 'small', at='before:manifest-put', action='rotate-keys').",
             )
+        if at is None and self.struck is not None:
+            at, action = self.struck.point, self.struck.action
         image = self.content(content)
         repository = self.repository if repository is None else repository
         opened = self.client(client)

@@ -102,13 +102,21 @@ def push(
     hil_engine: Callable[[], Engine],
 ) -> Iterator[Push]:
     """Pushes an image: ``push("skopeo", "small", at="before:manifest-put", action="rotate-keys")``."""
+    from harness.lab.defective import struck_by
     from harness.plugin.pushing import Push, repository_of
 
-    pushing = Push(hil, registry, contents, repository_of(request.node.nodeid), hil_engine)
+    struck = struck_by(hil.lab_entry.registry(hil.registry_name))
+    pushing = Push(hil, registry, contents, repository_of(request.node.nodeid), hil_engine, struck)
     try:
         yield pushing
     finally:
         pushing.undo_all()
+
+
+@pytest.fixture
+def push_client(hil: HilSession, registry: PushBench) -> str:
+    """The client that the lab pushes through: `verified-push`, unless its inventory says another."""
+    return hil.lab_entry.registry(hil.registry_name).push_client
 
 
 @pytest.fixture
