@@ -26,6 +26,8 @@ _PATH = re.compile(r"[^\0\n-][^\0\n]*")
 _UNIT = re.compile(r"[A-Za-z0-9@_.:*?\[\]][A-Za-z0-9@_.:*?\[\]-]*")
 _FPGAINFO_TOPIC = re.compile(r"fme|bmc|phy|security|temp|power|port|mac|errors")
 _FPGAINFO_REST = re.compile(f"{_BDF.pattern}|all|fme|port")
+#: An image on the file server of a StarlingX controller, which asks nobody who he is.
+_STORED_IMAGE = re.compile(r"http://controller(?::[0-9]{1,5})?/device_images/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SYSTEMCTL_VERB = re.compile(r"is-active|is-enabled|is-failed|status|show|list-units|cat")
 
 
@@ -97,6 +99,7 @@ READ_ONLY: Mapping[str, Program] = {
     "true": Program(),
     "uptime": Program(_flags("-s")),
     "which": Program(rest=_PATH),
+    "curl": Program(_flags("-s -S -f"), leading=(_STORED_IMAGE,)),
     "docker": Program(valued={"--format": _ANY}, leading=(re.compile("images"),)),
     "ctr": Program(
         _flags("-n=k8s.io -q"),

@@ -17,6 +17,7 @@ from harness.errors import DeadlineError, InfrastructureError, RefusedError
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import Asked, CommandResult, last_seen
+from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
 
 _CHUNK = 1 << 16
@@ -55,20 +56,10 @@ class LocalHost:
             # What is run is what the permit says, not what the caller holds.
             line = permitted_line(permit.argv)
         began = time.monotonic()
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", line],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            out, err = _streams(process, line, began + deadline, deadline, on_output)
-        finally:
-            _end(process)
+        code, out, err = _executed(line, deadline, on_output)
         return CommandResult(
             argv=tuple(argv),
-            exit_code=process.returncode if process.returncode >= 0 else -1,
+            exit_code=code if code >= 0 else -1,
             stdout=out.decode(errors="replace"),
             stderr=err.decode(errors="replace"),
             seconds=time.monotonic() - began,
@@ -92,6 +83,14 @@ class LocalHost:
         """
         read_only_line(["cat", path], literal=True)
         return Path(path).read_bytes()
+
+    def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
+        """Return the image at ``url`` of a controller. :raises OSError: with what `curl` said."""
+        line = read_only_line(["curl", "-s", "-S", "-f", url], self._tools, literal=True)
+        code, out, err = _executed(line, deadline, None)
+        if code != 0:
+            raise os_error(url, err.decode(errors="replace"))
+        return out
 
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``, sorted. :raises OSError: as the kernel says."""
@@ -133,6 +132,24 @@ class LocalHost:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _executed(
+    line: str, deadline: float, on_output: Callable[[str], None] | None
+) -> tuple[int, bytes, bytes]:
+    """Run ``line``; return its exit code, or less than 0 for a signal, and what it printed."""
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", line],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        out, err = _streams(process, line, time.monotonic() + deadline, deadline, on_output)
+    finally:
+        _end(process)
+    return process.returncode, bytes(out), bytes(err)
 
 
 def _streams(

@@ -92,6 +92,13 @@ class Host(Protocol):
         """Return the content of ``path``. :raises OSError: with the remote errno where it is known."""
         ...
 
+    def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
+        """Return the image at ``url`` of a controller, as this machine gets it.
+
+        :raises OSError: it does not get it; the text says why.
+        """
+        ...
+
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``, sorted."""
         ...

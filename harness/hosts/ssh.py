@@ -101,6 +101,10 @@ class SshHost:
         """Return the content of ``path``. :raises OSError: with the errno of the remote `cat`."""
         return self._ask(["cat", path], path, deadline)
 
+    def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
+        """Return the image at ``url`` of a controller. :raises OSError: with what `curl` said."""
+        return self._ask(["curl", "-s", "-S", "-f", url], url, deadline)
+
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``, sorted. :raises OSError: it cannot be listed."""
         return sorted(self._ask(["ls", "-1", path], path, deadline).decode(errors="replace").splitlines())

@@ -87,6 +87,10 @@ class Tap:
         """Return the content of ``path``."""
         return self._host.read(path, deadline=deadline)
 
+    def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
+        """Return the image at ``url`` of a controller."""
+        return self._host.fetch(url, deadline=deadline)
+
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``."""
         return self._host.list(path, deadline=deadline)

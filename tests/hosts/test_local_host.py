@@ -108,3 +108,14 @@ def test_read_list_and_readlink_raise_what_the_kernel_says(machine: LocalHost, t
     for ask in (machine.read, machine.list, machine.readlink):
         with pytest.raises(FileNotFoundError):
             ask(str(tmp_path / "missing"))
+
+
+def test_an_image_is_got_byte_by_byte_or_the_reason_is_told(tmp_path: Path) -> None:
+    curl = tmp_path / "curl"
+    curl.write_text("#!/bin/sh\nprintf '\\000\\377%s' \"$4\"\n")
+    curl.chmod(0o755)
+    place = "http://controller:8080/device_images/a.bit"
+    assert LocalHost(tools={"curl": str(curl)}).fetch(place) == b"\x00\xff" + place.encode()
+    curl.write_text("#!/bin/sh\necho 'curl: (22) The requested URL returned error: 404' >&2\nexit 22\n")
+    with pytest.raises(OSError, match="404"):
+        LocalHost(tools={"curl": str(curl)}).fetch(place)

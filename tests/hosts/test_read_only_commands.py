@@ -43,6 +43,7 @@ from harness.hosts.commands import permitted_line, read_only_line
         "ctr -n=k8s.io container list image==registry.local:9001/x/n3000-opae:v1",
         "/usr/bin/ctr -n=k8s.io containers list",
         "lspci --version",
+        "curl -s -S -f http://controller:8080/device_images/root-key-8086-0b30-0a1b.bit",
     ],
 )
 def test_reading_needs_no_permit(line: str) -> None:
@@ -55,6 +56,12 @@ def test_reading_needs_no_permit(line: str) -> None:
     "argv",
     [
         ["dmesg", "-c"],
+        ["curl", "http://controller:8080/device_images/.hidden"],
+        ["curl", "http://controller:8080/device_images/../v1/ihosts"],
+        ["curl", "http://elsewhere:8080/device_images/a.bit"],
+        ["curl", "-o", "/etc/hosts", "http://controller/device_images/a.bit"],
+        ["curl", "http://controller/device_images/a.bit", "http://controller/device_images/b.bit"],
+        ["curl", "-s"],
         ["dmesg", "-C"],
         ["dmesg", "-Tc"],
         ["fpgainfo", "errors", "-c", "all"],

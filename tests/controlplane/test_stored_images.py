@@ -1,0 +1,61 @@
+"""The bytes of an image as a controller's file server gives them."""
+
+import hashlib
+import re
+
+import pytest
+
+from harness.controlplane.protocol import DeviceImage
+from harness.controlplane.stored_images import StoredImages, downloaded
+from harness.errors import UnreachableError
+from harness.judgement.values import Unknown
+
+IMAGE = DeviceImage("0a1b", "root-key", "8086", "0b30")
+#: Stored names: fact sheet of StarlingX, section 1.1.
+NAME = "root-key-8086-0b30-0a1b.bit"
+
+
+class Machine:
+    """A host with a file or two, and what it gets from the controller."""
+
+    def __init__(self, files: dict[str, bytes], given: dict[str, bytes | Exception]) -> None:
+        self._files, self._given = files, given
+
+    def read(self, path: str, *, deadline: float = 30.0) -> bytes:
+        if path not in self._files:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return self._files[path]
+
+    def fetch(self, url: str, *, deadline: float = 30.0) -> bytes:
+        found = self._given.get(url, OSError(5, "404", url))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.mark.parametrize(
+    ("configuration", "port"),
+    [({}, 8080), ({"/etc/platform/platform.conf": b"nodetype=controller\nhttp_port=8088\n"}, 8088)],
+)
+def test_bytes_come_from_the_port_that_the_platform_is_configured_to(configuration, port) -> None:
+    machine = Machine(configuration, {f"http://controller:{port}/device_images/{NAME}": b"bytes"})
+    content = StoredImages(machine).read(IMAGE)
+    assert content == b"bytes"
+    assert downloaded(content) == {"sha256": hashlib.sha256(b"bytes").hexdigest(), "size": 5}
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [(IMAGE, "does not give .*: 404"), (DeviceImage("0a1b", "root-key"), "is not shown")],
+)
+def test_what_is_not_to_be_had_is_unknown(image, why) -> None:
+    content = StoredImages(Machine({}, {})).read(image)
+    assert isinstance(content, Unknown)
+    assert content == downloaded(content)["sha256"]
+    assert re.search(why, content.reason)
+
+
+def test_a_host_that_is_away_makes_it_unknown_too() -> None:
+    place = f"http://controller:8080/device_images/{NAME}"
+    gone = StoredImages(Machine({}, {place: UnreachableError("worker is away")}))
+    assert gone.read(IMAGE) == Unknown("worker is away")
