@@ -1,13 +1,14 @@
 """The interlock of a control plane: permits for changes, judged from the bytes of the images that they move.
 
 What a change may bring to a card is asked of the system; what an image is, is decided from the bytes that the
-harness gave to it. One whose bytes it has not read may do anything that cannot be undone (design rule 7).
+harness gave to it, or got back from it. One whose bytes it has not read may do anything that cannot be undone
+(design rule 7).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
@@ -18,7 +19,7 @@ from harness.controlplane.protocol import EVERY_DEVICE, DeviceImage, Label, Read
 from harness.errors import HarnessBug, InfrastructureError, RefusedError
 from harness.hosts.permits import Authority, Permit
 from harness.images import facts as image_facts
-from harness.judgement.values import Unknown
+from harness.judgement.values import Unknown, Value
 
 _AUTHORITY = Authority("controlplane")
 #: Hostname of the system and PCI address in it.
@@ -82,6 +83,11 @@ class Gate:
         self._real = real
         self._allowed = frozenset(allowed)
         self._known: dict[str, Irreversible] = {}
+        self._read: Callable[[str], Value[bytes]] = lambda uuid: Unknown("nobody reads images")
+
+    def read_with(self, read: Callable[[str], Value[bytes]]) -> None:
+        """Judge the images that somebody else has uploaded from what ``read`` gives of a uuid, each time anew."""
+        self._read = read
 
     def learn(self, uuid: str, content: bytes, name: str = "") -> image_facts.ImageFacts:
         """Remember what the image ``uuid`` is, whose bytes the harness has just given to the system."""
@@ -181,9 +187,12 @@ class Gate:
     def _facts(self, uuid: str) -> Irreversible:
         """Return what an image is; a subcloud may have it from its system controller."""
         known = self._known.get(uuid)
-        if known is None:
-            return self._above[0]._facts(uuid) if self._above else _Unread()
-        return known
+        if known is not None:
+            return known
+        content = self._read(uuid)
+        if not isinstance(content, Unknown):
+            return image_facts.image_facts(content, uuid)
+        return self._above[0]._facts(uuid) if self._above else _Unread()
 
     def _somewhere(self, facts: Irreversible, name: str) -> None:
         """:raises RefusedError: no card of the system may get the image."""

@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.controlplane.protocol import DeviceImage
-from harness.errors import InfrastructureError
+from harness.controlplane.protocol import DeviceImage, Reading
+from harness.errors import HarnessError
 from harness.hosts.protocol import Host
 from harness.judgement.values import Unknown, Value
 
@@ -20,9 +20,17 @@ _KEY: Final = "http_port="
 
 @dataclass(frozen=True, slots=True)
 class StoredImages:
-    """Reads images through one host of the system, which knows the controller by its name."""
+    """Reads images through one host of the ``system``, which knows the controller by its name."""
 
     host: Host
+    system: Reading
+
+    def of(self, uuid: str) -> Value[bytes]:
+        """Return the bytes of the image ``uuid``, as :meth:`read` does."""
+        try:
+            return self.read(self.system.image(uuid))
+        except HarnessError as error:
+            return Unknown(error.message)
 
     def read(self, image: DeviceImage) -> Value[bytes]:
         """Return the bytes that an agent would get of ``image``; Unknown with the reason where none."""
@@ -34,7 +42,7 @@ class StoredImages:
             return self.host.fetch(f"http://controller:{self._port()}/device_images/{name}")
         except OSError as error:
             return Unknown(f"the file server of the controller does not give {name}: {error.strerror}")
-        except InfrastructureError as error:
+        except HarnessError as error:
             return Unknown(error.message)
 
     def _port(self) -> int:

@@ -17,6 +17,7 @@ from harness.controlplane.rest import RestWay
 from harness.errors import RefusedError
 from harness.images.recipes import build
 from harness.judgement.records import Completion, Intent
+from harness.judgement.values import Unknown
 from harness.record.history import History
 
 OTHER = "0000:aa:00.0"
@@ -40,6 +41,7 @@ class Bench:
     served: Served
     driver: SystemDriver
     history: History
+    gate: Gate
 
     def upload(self, recipe: str, kind: str = "functional") -> DeviceImage:
         needed = {
@@ -73,7 +75,8 @@ def bench(serve: Serve, tmp_path: Path) -> Iterator[Callable[..., Bench]]:
             cards["controller-0", OTHER] = Entry(OTHER, second)
         history = History(tmp_path / "history.jsonl")
         gate = Gate("system1", cards, real=real, allowed=allowed)
-        made.append(Bench(served, SystemDriver(RestWay("system1", served.login), gate, history), history))
+        driver = SystemDriver(RestWay("system1", served.login), gate, history)
+        made.append(Bench(served, driver, history, gate))
         return made[-1]
 
     yield give
@@ -152,6 +155,37 @@ def test_image_whose_bytes_were_not_read_counts_as_irreversible(bench: Callable[
     with pytest.raises(RefusedError, match="bytes the harness has not read"):
         found.driver.update("controller-0")
     assert found.statuses() == [(OTHER, "pending"), (CARD, "pending")]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "passes"), [("A/csk0", True), ("root-key-A", False), ("cancel-A-csk0", False), ("", False)]
+)
+def test_image_of_somebody_else_is_judged_by_the_bytes_that_the_controller_gives(
+    bench: Callable[..., Bench], recipe: str, passes: bool
+) -> None:
+    found = bench()
+    uuid = found.served.lab.upload(recipe, "root-key")
+    given = found.served.lab.system.images_folder / f"root-key-8086-0b30-{uuid}.bit"
+    found.gate.read_with(lambda asked: given.read_bytes() if asked == uuid else Unknown("none"))
+    if passes:
+        found.driver.apply(uuid)
+        found.driver.update("controller-0")
+    else:
+        with pytest.raises(RefusedError, match="cannot be undone"):
+            found.driver.apply(uuid)
+        assert found.statuses() == []
+
+
+def test_what_the_controller_gives_is_read_each_time(bench: Callable[..., Bench]) -> None:
+    """Somebody may exchange the file between an apply and an update."""
+    found = bench()
+    uuid = found.served.lab.upload("A/csk0")
+    given = [build(RECIPES["A/csk0"])]
+    found.gate.read_with(lambda asked: given[0])
+    found.driver.apply(uuid)
+    given[0] = build(RECIPES["root-key-A"])
+    with pytest.raises(RefusedError, match="cannot be undone"):
+        found.driver.update("controller-0")
 
 
 def test_device_that_is_no_card_of_the_inventory(bench: Callable[..., Bench]) -> None:

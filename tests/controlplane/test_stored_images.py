@@ -7,7 +7,7 @@ import pytest
 
 from harness.controlplane.protocol import DeviceImage
 from harness.controlplane.stored_images import StoredImages, downloaded
-from harness.errors import UnreachableError
+from harness.errors import NoSuchRecordError, UnreachableError
 from harness.judgement.values import Unknown
 
 IMAGE = DeviceImage("0a1b", "root-key", "8086", "0b30")
@@ -33,13 +33,22 @@ class Machine:
         return found
 
 
+class System:
+    """A system that has one image."""
+
+    def image(self, ident: str) -> DeviceImage:
+        if ident != IMAGE.uuid:
+            raise NoSuchRecordError(f"no image {ident}")
+        return IMAGE
+
+
 @pytest.mark.parametrize(
     ("configuration", "port"),
     [({}, 8080), ({"/etc/platform/platform.conf": b"nodetype=controller\nhttp_port=8088\n"}, 8088)],
 )
 def test_bytes_come_from_the_port_that_the_platform_is_configured_to(configuration, port) -> None:
     machine = Machine(configuration, {f"http://controller:{port}/device_images/{NAME}": b"bytes"})
-    content = StoredImages(machine).read(IMAGE)
+    content = StoredImages(machine, System()).of(IMAGE.uuid)
     assert content == b"bytes"
     assert downloaded(content) == {"sha256": hashlib.sha256(b"bytes").hexdigest(), "size": 5}
 
@@ -49,7 +58,7 @@ def test_bytes_come_from_the_port_that_the_platform_is_configured_to(configurati
     [(IMAGE, "does not give .*: 404"), (DeviceImage("0a1b", "root-key"), "is not shown")],
 )
 def test_what_is_not_to_be_had_is_unknown(image, why) -> None:
-    content = StoredImages(Machine({}, {})).read(image)
+    content = StoredImages(Machine({}, {}), System()).read(image)
     assert isinstance(content, Unknown)
     assert content == downloaded(content)["sha256"]
     assert re.search(why, content.reason)
@@ -57,5 +66,9 @@ def test_what_is_not_to_be_had_is_unknown(image, why) -> None:
 
 def test_a_host_that_is_away_makes_it_unknown_too() -> None:
     place = f"http://controller:8080/device_images/{NAME}"
-    gone = StoredImages(Machine({}, {place: UnreachableError("worker is away")}))
+    gone = StoredImages(Machine({}, {place: UnreachableError("worker is away")}), System())
     assert gone.read(IMAGE) == Unknown("worker is away")
+
+
+def test_an_image_that_there_is_not_has_no_bytes() -> None:
+    assert StoredImages(Machine({}, {}), System()).of("other") == Unknown("no image other")
