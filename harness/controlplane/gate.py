@@ -86,7 +86,7 @@ class Gate:
         self._read: Callable[[str], Value[bytes]] = lambda uuid: Unknown("nobody reads images")
 
     def read_with(self, read: Callable[[str], Value[bytes]]) -> None:
-        """Judge the images that somebody else has uploaded from what ``read`` gives of a uuid, each time anew."""
+        """Judge images that somebody else has uploaded by what ``read`` gives of a uuid, each time anew."""
         self._read = read
 
     def learn(self, uuid: str, content: bytes, name: str = "") -> image_facts.ImageFacts:
