@@ -59,6 +59,7 @@ class Lab:
         generation: Any = "D",
         era: ToolEra = "host",
         host: bool = True,
+        standby: bool = False,
         state: CardState | None = None,
         moves: bool = False,
     ) -> None:
@@ -73,6 +74,9 @@ class Lab:
                 self.machine.add_card(spec, state or CardState(), CardProfile())
             self.machine.power_on()
             self.hosts.append(self.machine)
+        if standby:
+            self.hosts.append(EmulatedHost("host2", self.clock, "controller-1", era=era))
+            self.hosts[-1].power_on()
         self.folder = folder
         self._defects = defects
         self.system = self._begin()

@@ -93,7 +93,7 @@ class Activity:
         return next((host for host in self._controllers if host.hostname != hostname and host.powered), None)
 
     def move(self, hostname: str) -> bool:
-        """Make ``hostname`` the standby of another controller; return whether it was active and one is there."""
+        """Make another controller active in place of ``hostname``; return whether that was possible."""
         active, other = self.active, self.other(hostname)
         if active is None or other is None or active.hostname != hostname:
             return False

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.emulator.starlingx.alarms import UPDATE_ALARM
 from harness.emulator.starlingx.answers import NOT_AUTHORIZED, Refused, boolean
 from harness.emulator.starlingx.applying import COMPLETED, IN_PROGRESS
 from harness.emulator.starlingx.database import Row
+from harness.emulator.starlingx.device_changes import changes
 from harness.emulator.starlingx.identity import Caller
 from harness.emulator.starlingx.system import System
 from harness.emulator.starlingx.uploads import file_name
 
-_LATER_FIELDS: Final = ("enabled", "name")
-#: What could be changed of a device before static FEC configuration went (2026-06, section 2.6).
-_EARLIER_FIELDS: Final = (*_LATER_FIELDS, "driver", "sriov_numvfs", "sriov_vf_driver")
 _NOT_PERMITTED: Final = "Operation not permitted."
 
 
@@ -196,17 +195,10 @@ class Sysinv:
     def change_device(self, request: Request, uuid: str) -> Answer:
         """PATCH pci_devices/{uuid}: a JSON patch. Only in a locked host."""
         row = self._device(uuid)
-        later = self._system.defects.release in ("head", "corrected")
-        values = {str(step["path"]).strip("/"): step.get("value") for step in request.body or ()}
-        for name in values:
-            if name not in (_LATER_FIELDS if later else _EARLIER_FIELDS):
-                raise Refused(400, f"Modifying {name} attribute restricted")
         host = self._host(str(row["host_id"]))
-        if host["administrative"] != "locked":
-            raise Refused(400, "Host must be locked.")
-        if "enabled" in values:
-            values["enabled"] = boolean(values["enabled"])
-        self._database.change("pci_devices", row["id"], **values)
+        static = self._system.defects.release not in ("head", "corrected")
+        found = changes(row, host, request.body or (), static=static)
+        self._database.change("pci_devices", row["id"], **found)
         return 200, self._views.device(self._device(uuid), request.base)
 
     # -- hosts ----------------------------------------------------------------------------------
@@ -265,6 +257,8 @@ class Sysinv:
             "lock": self._lock,
             "force-lock": self._force_lock,
             "unlock": self._unlock,
+            "swact": self._swact,
+            "force-swact": self._force_swact,
             "reboot": self._reboot,
         }
         if action not in acts:
@@ -291,6 +285,24 @@ class Sysinv:
             raise Refused(400, f"Avoiding 'unlock' action on already 'unlocked' host {host['hostname']}")
         self._system.unlock_host(host["hostname"])
 
+    def _swact(self, host: Row) -> None:
+        other = self._system.activity.other(host["hostname"])
+        to = self._database.one("i_host", hostname=other.hostname) if other else None
+        for entry in (host, to):
+            if entry is not None and entry["device_image_update"] == IN_PROGRESS:
+                raise Refused(
+                    400,
+                    f"Rejected: Cannot swact {host['hostname']} while {entry['hostname']} is updating device "
+                    "images.",
+                )
+        self._force_swact(host)
+
+    def _force_swact(self, host: Row) -> None:
+        if not self._system.activity.move(host["hostname"]):
+            raise Refused(
+                400, f"Swact action not allowed: {host['hostname']} is not active, or has no standby."
+            )
+
     def _reboot(self, host: Row) -> None:
         if host["administrative"] != "locked":
             raise Refused(400, f"Can not 'Reboot' an 'unlocked' host {host['hostname']}; Please 'Lock' first")
@@ -315,12 +327,16 @@ class Sysinv:
         rows = self._database.all("registry_images")
         name = request.query.get("image_name")
         if name is not None:
-            return 200, {"registry_images": [{"tag": r["tag"]} for r in rows if r["name"] == name]}
-        return 200, {"registry_images": [{"name": found} for found in sorted({r["name"] for r in rows})]}
+            tags = [row["tag"] for row in rows if row["name"] == name]
+            return 200, {"registry_images": [{"name": None, "tag": tag} for tag in tags]}
+        names = sorted({row["name"] for row in rows})
+        return 200, {"registry_images": [{"name": name, "tag": None} for name in names]}
 
     def delete_registry_image(self, request: Request) -> Answer:
         """DELETE registry_image?image_name_and_tag=N:T."""
-        name, _, tag = request.query.get("image_name_and_tag", "").rpartition(":")
+        name, _, tag = request.query.get("image_name_and_tag", "").partition(":")
+        if not tag or ":" in tag:
+            raise Refused(400, "Image name and tag must be of form name:tag")
         row = self._database.one("registry_images", name=name, tag=tag)
         if row is None:
             raise Refused(400, f"Image {name}:{tag} could not be found in the registry")
@@ -332,6 +348,20 @@ class Sysinv:
         if not _boolean_query(request.query, "garbage_collect"):
             raise Refused(400, "Invalid request")
         return 200, {}
+
+    # -- service parameters ---------------------------------------------------------------------
+
+    def apply_parameters(self, request: Request) -> Answer:
+        """POST service_parameter/apply. Nothing emulated depends on a parameter: it is refused, or done."""
+        service = request.body.get("service") if isinstance(request.body, Mapping) else None
+        updating = self._database.one("alarms", alarm_id=UPDATE_ALARM) is not None
+        if service == "http" and updating:
+            raise Refused(
+                400,
+                "Unable to apply http service parameters. A device image update operation is in progress. "
+                "Please try again later when the operation is complete.",
+            )
+        return 200, None
 
 
 def _page(rows: list[Row], query: Mapping[str, str]) -> list[Row]:

@@ -16,6 +16,7 @@ from harness.emulator.starlingx.agent import Agent, Fetch, Surroundings
 from harness.emulator.starlingx.alarms import Alarms
 from harness.emulator.starlingx.applying import Applying
 from harness.emulator.starlingx.conductor import AUDIT_SECONDS, Conductor, Order, show_time
+from harness.emulator.starlingx.controllers import Activity, controllers_of
 from harness.emulator.starlingx.database import Database, Row
 from harness.emulator.starlingx.defects import Defects
 from harness.emulator.starlingx.identity import Identity
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 #: Unit of the agent that sees to the cards: one of its own until June 2022 (section 0.1).
 _AGENTS: Final = {"stx-2020-07": "sysinv-fpga-agent", "stx-6": "sysinv-fpga-agent"}
 _SETTLE_SECONDS: Final = 30.0
+#: Tasks of a host until its boot manifest has ended.
+_BOOTING: Final = ("Unlocking", "Rebooting")
 
 
 class System:
@@ -77,6 +80,7 @@ class System:
         self.agents: dict[str, Agent] = {}
         self._fetch = fetch
         self._hosts = {host.hostname: host for host in hosts}
+        self.activity = Activity(hosts)
         self._hooks: list[tuple[list[Callable[[], None]], Callable[[], None]]] = []
         self._active = False
         self._vim_path = folder / "vim.json"
@@ -107,8 +111,11 @@ class System:
                 self.agents[hostname] = self._adopt(host)
             if not self._hosts:
                 self._host_row("controller-0", powered=True)
-        for agent in self.agents.values():
-            if agent.host.powered:
+        for hostname, agent in self.agents.items():
+            row = self.database.one("i_host", hostname=hostname)
+            if agent.host.powered and row is not None and row["task"] in _BOOTING:
+                self._host_up(hostname)  # the services were restarted while it booted
+            elif agent.host.powered:
                 agent.settle_in()
         self._audit_later()
         if self._vim_path.exists():
@@ -116,6 +123,8 @@ class System:
         self.settle()
 
     def _adopt(self, host: EmulatedHost) -> Agent:
+        if self.database.one("i_host", hostname=host.hostname) is None:
+            self._keep_tool_image(host)
         row = self._host_row(host.hostname, powered=host.powered)
         around = Surroundings(
             self.clock,
@@ -149,21 +158,31 @@ class System:
             self.database.close()
 
     def _host_row(self, hostname: str, *, powered: bool) -> Row:
-        """Return the row of a host; a new one is all-in-one: controller and worker."""
+        """Return the row of a host; a new one is all-in-one, controller and worker, or a worker alone."""
         row = self.database.one("i_host", hostname=hostname)
         if row is not None:
             return row
+        controllers = [host.hostname for host in controllers_of(list(self._hosts.values()))]
+        worker = hostname in self._hosts and hostname not in controllers
         return self.database.add(
             "i_host",
             hostname=hostname,
-            personality="controller",
-            subfunctions="controller,worker",
+            personality="worker" if worker else "controller",
+            subfunctions="worker" if worker else "controller,worker",
             administrative="unlocked",
             operational="enabled" if powered else "disabled",
             availability="available" if powered else "offline",
             invprovision="provisioned",
             task="",
         )
+
+    def _keep_tool_image(self, host: EmulatedHost) -> None:
+        """Put the image that a host's tools are run from into the local registry, where they are."""
+        for image in host.engine.images if host.engine is not None else ():
+            _, _, place = image.partition("/")
+            name, _, tag = place.partition(":")
+            if self.database.one("registry_images", name=name, tag=tag) is None:
+                self.database.add("registry_images", name=name, tag=tag)
 
     def settle(self, seconds: float = _SETTLE_SECONDS) -> bool:
         """Wait, real time, until no agent has anything to do and the conductor no call; return whether so."""
@@ -206,6 +225,7 @@ class System:
 
     def _host_down(self, hostname: str) -> None:
         self.agents[hostname].stop()
+        self.activity.move(hostname)  # its standby, if there is one, takes over
         self._set_host(hostname, operational="disabled", availability="offline")
 
     def _host_up(self, hostname: str) -> None:

@@ -51,6 +51,7 @@ _ROUTES: Final = (
     ("GET", "/v1/registry_image", "registry_images"),
     ("DELETE", "/v1/registry_image", "delete_registry_image"),
     ("POST", "/v1/registry_image", "collect_garbage"),
+    ("POST", "/v1/service_parameter/apply", "apply_parameters"),
 )
 _FAULT_ROUTES: Final = (("GET", "/v1/alarms", "alarms"),)
 _NFV_ROUTES: Final = (
