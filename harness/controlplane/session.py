@@ -288,12 +288,15 @@ class Session:
         own = _OWN_REGION if _OWN_REGION in regions and len(regions) > 1 else ""
         region = self.login.region or own
         found: dict[str, set[str]] = {}
+        elsewhere: dict[str, set[str]] = {}  # alarms, for one, are no matter of the subclouds' region
         for service in catalogue:
             for endpoint in service["endpoints"]:
                 if endpoint["interface"] != self.login.interface:
                     continue
                 if region in ("", endpoint["region"]):
                     found.setdefault(str(service["type"]), set()).add(str(endpoint["url"]))
+                elif endpoint["region"] == _OWN_REGION:
+                    elsewhere.setdefault(str(service["type"]), set()).add(str(endpoint["url"]))
         if not regions:
             raise ConfigurationError(
                 f"{self.name} is no StarlingX system: its Keystone knows no {self.login.interface} platform "
@@ -309,7 +312,7 @@ class Session:
             raise ConfigurationError(
                 f"{self.name} has several regions: {', '.join(sorted(regions))}.", hint="Name one."
             )
-        return {kind: sorted(urls)[0] for kind, urls in found.items()}
+        return {kind: sorted(urls)[0] for kind, urls in (elsewhere | found).items()}
 
     def _json(self, response: httpx.Response, path: str) -> Any:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from harness.cards.driver import SETTLE, CardDriver
 from harness.errors import BlockedError, ConfigurationError, InfrastructureError
@@ -17,8 +17,9 @@ from harness.record.operations import Recording, recorded_operation
 if TYPE_CHECKING:
     from harness.controlplane.changes import WayIn
     from harness.controlplane.driver import SystemDriver
+    from harness.controlplane.gate import Gate
     from harness.hosts.protocol import Host
-    from harness.inventory.model import Controller, Inventory, Lab
+    from harness.inventory.model import Card, Inventory, Lab
     from harness.lab.running import RunningLab
 
 Way = Literal["rest", "cli"]
@@ -29,6 +30,22 @@ ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
 _EMULATED_SETTLE: Final = 0.2
 #: The files that CLI and inventory take their names from; read, because commands of hosts differ.
 _HOSTNAME: Final = "/proc/sys/kernel/hostname"
+
+
+class MakeGate(Protocol):
+    """Makes the interlock of a system: :class:`harness.controlplane.gate.Gate`, or one that knows more."""
+
+    def __call__(
+        self,
+        name: str,
+        cards: Mapping[tuple[str, str], Card],
+        /,
+        *,
+        real: bool,
+        allowed: frozenset[str],
+    ) -> Gate:
+        """Return it."""
+        ...
 
 
 class _LabTimed:
@@ -76,11 +93,22 @@ def systems_of(lab: Lab) -> list[str]:
     return [name for name in lab.controllers if any(h.system == name and h.cards for h in lab.hosts.values())]
 
 
+def active_controller(system: str, hosts: Mapping[str, Host]) -> Host:
+    """Return the host of a system on which its commands run. :raises BlockedError: it has none."""
+    if not hosts:
+        raise BlockedError(
+            f"{system} has no host in the inventory on which its command could run.",
+            hint="Ask its API, or give the controller's host `system` in the inventory.",
+        )
+    return next(iter(hosts.values()))
+
+
 class SystemBench:
     """One system, reached by one way, with its cards. A context manager.
 
     :param lab: is running. :param history: where all is recorded. :param way: by its API or its command.
     :param allowed: what ``--hil-irreversible`` names.
+    :param region: of its services, where it has several. :param gated: makes its interlock.
     """
 
     def __init__(
@@ -91,6 +119,8 @@ class SystemBench:
         *,
         way: Way = "rest",
         allowed: frozenset[str] = frozenset(),
+        region: str = "",
+        gated: MakeGate | None = None,
     ) -> None:
         self.name = system
         self.bench = lab.bench if lab.entry.controllers[system].emulated else None
@@ -98,12 +128,16 @@ class SystemBench:
         # The command `system` shows no alarms: they are another service's.
         self._asked = [kind for kind in ASKED if (kind, way) != ("alarm", "cli")]
         self._lab = lab
+        self._region = region
         self._open = ExitStack()
         try:
             hosts = {name: self._connected(name) for name, h in lab.entry.hosts.items() if h.system == system}
             self.hostnames = {name: _hostname(host) for name, host in hosts.items()}
             self.cards = dict(self._cards(hosts, allowed))
-            self.driver = self._driver(hosts, way, allowed)
+            self.way = self._rest() if way == "rest" else self._cli(hosts)
+            self._open.callback(self.way.close)
+            self.gate = self._gate(gated, allowed)
+            self.driver = self._driver()
         except BaseException:
             self.close()
             raise
@@ -130,44 +164,31 @@ class SystemBench:
                 )
                 yield driver.name, PlacedCard(driver, self.hostnames[name])
 
-    def _driver(self, hosts: Mapping[str, Host], way: Way, allowed: frozenset[str]) -> SystemDriver:
-        from harness.controlplane.driver import SystemDriver
+    def _gate(self, gated: MakeGate | None, allowed: frozenset[str]) -> Gate:
         from harness.controlplane.gate import Gate
 
-        controller = self._lab.entry.controllers[self.name]
-        opened = self._rest(controller) if way == "rest" else self._cli(hosts)
-        self._open.callback(opened.close)
         entries = {
             (placed.hostname, placed.driver.address): self._lab.entry.card(name)[1]
             for name, placed in self.cards.items()
         }
-        gate = Gate(self.name, entries, real=controller.emulated is None, allowed=allowed)
-        return SystemDriver(opened, gate, self.history)
+        real = self._lab.entry.controllers[self.name].emulated is None
+        return (gated or Gate)(self.name, entries, real=real, allowed=allowed)
 
-    def _rest(self, controller: Controller) -> WayIn:
+    def _driver(self) -> SystemDriver:
+        from harness.controlplane.driver import SystemDriver
+
+        return SystemDriver(self.way, self.gate, self.history)
+
+    def _rest(self) -> WayIn:
         from harness.controlplane.rest import RestWay
-        from harness.controlplane.session import Login
+        from harness.lab.systems import login_of
 
-        if controller.emulated is not None:
-            door = self._lab.doors.controllers[self.name]
-            return RestWay(self.name, Login(door.url, door.user, door.password))
-        from harness.inventory.credentials import resolve
-
-        assert controller.url is not None and controller.credentials is not None
-        password = resolve(controller.credentials).password
-        if password is None:
-            raise ConfigurationError(
-                f"The credentials of {self.name} hold no password, which its API asks for.",
-                hint="Give it `credentials: {env: NAME}` or `{file: PATH}`, or ask it by --hil-way cli.",
-            )
-        return RestWay(self.name, Login(str(controller.url), controller.user, password))
+        return RestWay(self.name, login_of(self._lab, self._lab.entry.controllers[self.name], self._region))
 
     def _cli(self, hosts: Mapping[str, Host]) -> WayIn:
         from harness.controlplane.cli import CliWay
 
-        if not hosts:
-            raise BlockedError(f"{self.name} has no host in the inventory on which its command could run.")
-        return CliWay(self.name, next(iter(hosts.values())))
+        return CliWay(self.name, active_controller(self.name, hosts), region=self._region)
 
     # -- what is done with it -------------------------------------------------------------------------
 
