@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,23 @@ class Lab:
 
 
 MakeLab = Callable[..., Lab]
+
+
+@contextmanager
+def labs(folder: Path) -> Iterator[MakeLab]:
+    """Make labs, each with a folder of its own in ``folder``; they end with the context."""
+    made: list[Lab] = []
+
+    def make(
+        release: str = "head", *, on: tuple[str, ...] = (), off: tuple[str, ...] = (), **more: Any
+    ) -> Lab:
+        own = folder / f"system{len(made)}"
+        own.mkdir()
+        made.append(Lab(own, Defects(release, on, off), **more))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for lab in made:
+            lab.close()

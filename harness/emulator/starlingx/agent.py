@@ -70,6 +70,7 @@ class Agent:
         self._lock = threading.RLock()
         self._process: Process | None = None
         self._reported = False
+        self._left = False
         self._idle = threading.Condition()
         self._reporting = 0
         #: The orders of the conductor, one at a time.
@@ -94,7 +95,7 @@ class Agent:
     def start(self, *, after_boot: bool = False) -> None:
         """Start the agent, which reports what the host has; nothing where it runs."""
         with self._lock:
-            if self._process is not None or not self.host.powered:
+            if self._process is not None or self._left or not self.host.powered:
                 return
             process = self.host.processes.start([f"/usr/bin/{self._around.service}"])
             process.on_signal = self._signalled
@@ -135,6 +136,7 @@ class Agent:
 
     def leave(self) -> None:
         """End the agent for good: nothing of the host refers to it any more."""
+        self._left = True
         self.stop()
         self.host.on_service.remove(self._service)
 
@@ -233,19 +235,23 @@ class Agent:
         good = True
         if self._has_cards():
             for attempt in range(profile.reset_tries):
-                if self.host.booted != booted or not self.host.powered:
+                if not self._is_booting(booted):
                     return
                 good = self.reset_cards()
                 if good:
                     break
                 if attempt + 1 < profile.reset_tries:
                     self._clock.sleep(profile.reset_wait_seconds)
-        if self.host.booted != booted or not self.host.powered:
-            return  # it went down meanwhile
+        if not self._is_booting(booted):
+            return
         if good:
             self._put(CONFIGURED_FLAG, b"")
         came_up(good)
         self.start(after_boot=True)
+
+    def _is_booting(self, booted: float) -> bool:
+        """Whether the host has not gone down since, and this agent is still its agent."""
+        return self.host.booted == booted and self.host.powered and not self._left
 
     def settle_in(self) -> None:
         """Begin on a host that has been up for long: its cards were reset, its agent starts."""
