@@ -177,12 +177,14 @@ def _judge_cut_off(reports: Path, progress: Progress) -> None:
     from harness.errors import HarnessError
     from harness.judgement.judge import judge
     from harness.record.runs import cut_off, read_run
+    from harness.report.page.writing import write_page
     from harness.report.results import state_of, write_results
 
     for run_dir in cut_off(reports):
         try:
             judgement = judge(read_run(run_dir))
             write_results(run_dir, judgement)
+            write_page(run_dir, judgement, read_run(run_dir))
         except HarnessError as error:
             progress.line(f"The run {run_dir} was cut off, and cannot be judged: {error}")
             continue

@@ -194,6 +194,17 @@ def judge_scenario(records: Iterable[Record]) -> ScenarioJudgement:
     raise ValueError("no scenario starts among these records")
 
 
+def scenario_records(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield the records of each scenario, its start and its end with them.
+
+    In the order of :attr:`Judgement.scenarios` of the same records.
+    """
+    for part in _parts(records, []):
+        if isinstance(part, _Part) and part.started is not None:
+            ended = [part.ended] if part.ended is not None else []
+            yield [part.started, *part.records, *ended]
+
+
 def _parts(records: Iterable[Record], runs: list[RunStarted]) -> Iterator[_Part | RunEnded]:
     """Cut the records where scenarios start and end, and where another history begins."""
     part = _Part()
@@ -228,6 +239,8 @@ def _judge_part(part: _Part, started: ScenarioStarted) -> ScenarioJudgement:
     reasons = _outcome_reasons(expected, outcomes, verdicts, complete=state == "finished")
     reasons += _verdict_reasons(expected, by_reporter, verdicts, complete=state == "finished")
     reasons += _fault_reasons(block.faults) if state == "finished" else []
+    if state == "finished" and part.ended is not None and part.ended.reason:
+        reasons.append(part.ended.reason)  # what the scenario itself asserts, and is not so
     interrupted = state == "interrupted"
     without_result = interrupted or (run_state is not None and run_state is not RunState.NOT_APPLICABLE)
     return ScenarioJudgement(

@@ -1,4 +1,4 @@
-"""Ends a run: judges its histories, writes its results and prints its summary."""
+"""Ends a run: judges its histories, writes its results and its page, and prints its summary."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from harness.errors import HarnessError
 from harness.plugin.session import SESSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
 
     from harness.judgement.judge import Judgement
+    from harness.judgement.records import Record
     from harness.plugin.run_history import RunHistory
 
 JUDGEMENT: pytest.StashKey[Judgement] = pytest.StashKey()
@@ -45,6 +47,7 @@ def _judge(
 ) -> None:
     from harness.judgement.judge import judge
     from harness.record import runs
+    from harness.report.page.writing import write_page
     from harness.report.results import write_results
 
     if not runs.histories(run_dir):
@@ -52,13 +55,18 @@ def _judge(
     try:
         # What a full disk did not take is in the memory of the process that recorded it.
         lost = history is not None and history.failure is not None
-        judgement = judge(history.records if history is not None and lost else runs.read_run(run_dir))
+
+        def records() -> Iterable[Record]:
+            return history.records if history is not None and lost else runs.read_run(run_dir)
+
+        judgement = judge(records())
     except HarnessError as error:
         troubles.append(error)
         return
     config.stash[JUDGEMENT] = judgement
     try:
         write_results(run_dir, judgement)
+        write_page(run_dir, judgement, records())
     except HarnessError as error:
         troubles.append(error)
     runs.point_latest_at(run_dir)

@@ -21,6 +21,7 @@ from harness.judgement.model import (
     VerdictKind,
     worst_verdict,
 )
+from harness.report.page.writing import FILE_NAME as PAGE
 from harness.report.printable import printable, printable_parts
 from harness.report.results import FILE_NAME, state_of
 
@@ -301,6 +302,7 @@ def _footer(judgement: Judgement, history: Path) -> list[str]:
         f"history     {history}",
     ]
     rows += [f"results     {history / FILE_NAME}"] if (history / FILE_NAME).is_file() else []
+    rows += [f"report      {history / PAGE}"] if (history / PAGE).is_file() else []
     rows += [f"again       hil judge {shlex.quote(str(history))}"]
     return [printable(row, layout="") for row in rows]
 

@@ -1,0 +1,127 @@
+"""The page in a real browser: no request, no complaint, links and filters work, axe-core has no objection."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.mounted import blocked
+from support.told_runs import LIE, Run
+
+from harness.judgement.judge import judge
+from harness.report.page.writing import write_page
+
+
+def a_run_of_all_sorts() -> Run:
+    run = Run()
+    for device in ("one/card0", "two/card0"):
+        run.flash(f"plan.py::test_wrong[{device}]", device)
+        run.flash(f"plan.py::test_stated[{device}]", device, **LIE)
+        run.flash(f"plan.py::test_good[{device}]", device, lies=False)
+    run.blocked("plan.py::test_push", "no registry\n  hint: start one")
+    return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium")
+    if program is None:
+        blocked("there is no chromium here; as root: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    records = a_run_of_all_sorts().end()
+    return write_page(tmp_path_factory.mktemp("page"), judge(records), records).as_uri()
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    page = browser.new_page(color_scheme=request.param, viewport={"width": 1280, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda wanted: said.append(wanted.url) if wanted.url != address else None)
+    page.goto(address)
+    yield page
+    page.close()
+    assert said == []
+
+
+def visible_rows(page: Any) -> list[str]:
+    return [row.inner_text() for row in page.locator("#rows tr:visible").all()]
+
+
+def test_axe_has_no_objection(opened: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    found = Axe().run(opened).response["violations"]
+    assert [(violation["id"], violation["impact"]) for violation in found] == []
+
+
+def test_what_diverged_is_on_the_first_screen(opened: Any, tmp_path: Path) -> None:
+    first = opened.locator("details.finding").first
+    box = first.locator(".sides").first.bounding_box()
+    assert opened.locator("h1").inner_text() == "Not as stated"
+    assert box is not None
+    assert box["y"] + box["height"] < 900
+    for told in ("FALSE_SUCCESS", "fpgasupdate", "one/card0", "Reported", "True", "How it was read"):
+        assert told in first.inner_text()
+    assert len(opened.screenshot()) > 10_000
+
+
+def test_the_list_is_narrowed_by_words_and_states(opened: Any) -> None:
+    assert len(visible_rows(opened)) == 7
+    opened.keyboard.press("/")
+    opened.keyboard.type("two test_stated")
+    assert [row.split("\t")[1] for row in visible_rows(opened)] == ["two/card0"]
+    assert opened.locator("#shown").inner_text() == "1 of 7 shown"
+    opened.locator("#find").fill("")
+    opened.get_by_label("as-stated", exact=True).uncheck()
+    assert len(visible_rows(opened)) == 3
+
+
+def test_a_cell_leads_to_its_evidence_even_where_that_is_folded(opened: Any) -> None:
+    opened.locator(".matrix tbody tr").first.locator("a").nth(1).click()
+    reached = opened.evaluate("location.hash.slice(1)")
+    finding = opened.locator(f"#{reached}")
+    assert finding.get_attribute("open") is not None
+    assert finding.is_visible()
+    assert "two/card0" in finding.inner_text()
+    focused = "document.activeElement.parentElement.id"
+    assert opened.evaluate(focused) == reached
+
+
+def test_it_is_all_there_without_scripts_and_on_paper(browser: Any, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert len(visible_rows(page)) == 7
+    page.emulate_media(media="print")
+    assert not page.locator(".filters").is_visible()
+    assert page.locator(".finding").first.is_visible()
+    context.close()
+
+
+def test_the_keyboard_reaches_what_diverged_at_once(opened: Any) -> None:
+    opened.keyboard.press("Tab")
+    assert opened.evaluate("document.activeElement.textContent") == "Skip to what diverged"
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("document.activeElement.id") == "diverged"
+
+
+def test_a_narrow_screen_does_not_scroll_sideways(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 380, "height": 800})
+    page.goto(address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    page.close()
