@@ -129,9 +129,9 @@ class Steps:
             "query-fw-update-host": Kind(_wait, lambda step: self._query_host(strategy, step)),
             "fw-update-hosts": Kind(self._update, self._look_at_update),
             "fw-update-abort-hosts": Kind(self._abort_update, lambda step: _DONE),
-            "swact-hosts": Kind(_wait, lambda step: _DONE),
-            "lock-hosts": Kind(lambda step: self._act(step, "lock"), self._locked),
-            "unlock-hosts": Kind(lambda step: self._act(step, "unlock"), self._unlocked),
+            "swact-hosts": Kind(self._swact, lambda step: _DONE),
+            "lock-hosts": Kind(self._lock, self._locked),
+            "unlock-hosts": Kind(self._unlock, self._unlocked),
             STABILIZE: Kind(_wait, lambda step: _DONE),
         }
         return kinds[name]
@@ -191,14 +191,24 @@ class Steps:
             else _DONE
         )
 
-    def _act(self, step: Step, action: str) -> Outcome:
+    def _swact(self, step: Step) -> Outcome:
+        active = self._system.activity.active
+        hosts = [host for host in self._hosts(step) if active and host["hostname"] == active.hostname]
+        return self._act(hosts, "swact")
+
+    def _lock(self, step: Step) -> Outcome:
+        hosts = [host for host in self._hosts(step) if host["administrative"] != "locked"]
+        return self._act(hosts, "lock")
+
+    def _unlock(self, step: Step) -> Outcome:
+        hosts = [host for host in self._hosts(step) if host["administrative"] != "unlocked"]
+        return self._act(hosts, "unlock")
+
+    def _act(self, hosts: Sequence[Row], action: str) -> Outcome:
         from harness.emulator.starlingx.sysinv import Request, Sysinv
 
-        aim = "locked" if action == "lock" else "unlocked"
         body = [{"op": "replace", "path": "/action", "value": action}]
-        for host in self._hosts(step):
-            if host["administrative"] == aim or host["task"]:
-                continue
+        for host in hosts:
             try:
                 Sysinv(self._system).change_host(Request(_CALLER, "", body=body), host["uuid"])
             except Refused as refusal:

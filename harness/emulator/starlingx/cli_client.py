@@ -1,4 +1,4 @@
-"""What the `system` command asks of a controller: Keystone for a token, then sysinv (section 2.7)."""
+"""What the commands of a controller ask of it: Keystone for a token, then a service (section 2.7)."""
 
 from __future__ import annotations
 
@@ -79,14 +79,8 @@ class Client:
 
         :raises CommandError: with the text that the command tells.
         """
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        headers |= {"X-Auth-Token": self._token, "User-Agent": "cgtsclient"}
-        if method == "DELETE":
-            headers["Content-Type"] = "application/octet-stream"
-        data = None if body is None else json.dumps(body).encode()
-        url = "/".join((self._base, *(quote(part, safe="") for part in path)))
-        url += f"?{urlencode(query, safe='/:', quote_via=quote)}" if query else ""
-        status, _, answer = self._exchange(method, url, data, headers)
+        kind = "application/octet-stream" if method == "DELETE" else "application/json"
+        status, answer = self.answer(method, *path, query=query, body=body, kind=kind)
         if status < 400:
             return json.loads(answer) if answer else None
         if status == 401:
@@ -94,6 +88,27 @@ class Client:
         if status == 403:
             raise CommandError("Error: Forbidden")
         raise (NotFound if status == 404 else CommandError)(_fault(answer))
+
+    def answer(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        kind: str = "application/json",
+        agent: str = "cgtsclient",
+    ) -> tuple[int, bytes]:
+        """Return status and body of the answer, whatever they are. ``kind``: said of the request's body.
+
+        :raises CommandError: there is no answer.
+        """
+        headers = {"Content-Type": kind, "Accept": "application/json"}
+        headers |= {"X-Auth-Token": self._token, "User-Agent": agent}
+        data = None if body is None else json.dumps(body).encode()
+        url = "/".join((self._base, *(quote(part, safe="") for part in path)))
+        url += f"?{urlencode(query, safe='/:', quote_via=quote)}" if query else ""
+        status, _, answer = self._exchange(method, url, data, headers)
+        return status, answer
 
     def upload(self, fields: Mapping[str, str], name: str, content: bytes) -> Any:
         """Upload a file with fields; the status of the answer is not looked at, as in the real command.

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 OPENRC: Final = "/etc/platform/openrc"
 #: Below what is mounted on the active controller alone; OPENRC of both takes the password from there.
 _CREDENTIAL: Final = "/opt/platform/.keyring/.CREDENTIAL"
+#: Command -> where it is.
+_COMMANDS: Final = {
+    "system": ("starlingx.cli", "run_system"),
+    "fm": ("starlingx.cli", "run_fm"),
+    "sw-manager": ("distributed_cloud.sw_manager_cli", "run_sw_manager"),
+}
 _OPENRC: Final = """\
 unset OS_SERVICE_TOKEN
 
@@ -48,9 +54,10 @@ def install_commands(hosts: Sequence[EmulatedHost], release: str, url: str, pass
     ``url``: of the system's Keystone.
     """
     controllers = controllers_of(hosts)
-    programs: dict[str, Main] = {"system": _later("run_system", release), "fm": _later("run_fm", release)}
+    programs: dict[str, Main] = {name: _later(*place, release) for name, place in _COMMANDS.items()}
+    programs["keyctl"] = _keyctl
     for host in controllers:
-        for name, main in (programs | {"keyctl": _keyctl}).items():
+        for name, main in programs.items():
             host.programs[name] = main
             host.vfs.place(f"/usr/bin/{name}", Executable(name, main))
         host.vfs.write(OPENRC, _OPENRC.format(credential=_CREDENTIAL, url=url).encode(), 0o600)
@@ -61,11 +68,11 @@ def install_commands(hosts: Sequence[EmulatedHost], release: str, url: str, pass
             host.vfs.write("/etc/platform/platform.conf", b"nodetype=worker\nhttp_port=8080\n")
 
 
-def _later(name: str, release: str) -> Main:
+def _later(module: str, name: str, release: str) -> Main:
     def run(invocation: Invocation) -> int:
-        from harness.emulator.starlingx import cli  # most labs never call it
+        from importlib import import_module  # most labs never call it
 
-        found: int = getattr(cli, name)(invocation, release)
+        found: int = getattr(import_module(f"harness.emulator.{module}"), name)(invocation, release)
         return found
 
     return run
