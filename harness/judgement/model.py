@@ -63,7 +63,8 @@ class Verdict(NamedTuple):
     """One report held to the truth.
 
     ``claimed``, ``truth`` and ``how_read`` are prose for people; ``records`` are the sequence numbers
-    of the claim, the observations and the intent that the verdict rests on.
+    of the claim, the observations and the intent that the verdict rests on. ``claims``: the statements,
+    one by one, where the verdict rests on more than one.
     """
 
     kind: VerdictKind
@@ -75,6 +76,7 @@ class Verdict(NamedTuple):
     how_read: str
     intent: int | None = None
     records: tuple[int, ...] = ()
+    claims: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return (

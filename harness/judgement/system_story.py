@@ -66,6 +66,10 @@ class SystemStory:
         self.changes: list[Intent] = []
         #: Image's uuid -> what it is, from its bytes.
         self.images: dict[str, Mapping[str, Any]] = {}
+        #: The same of the system controller that it gets its images from.
+        self.parent_images: Mapping[str, Mapping[str, Any]] = {}
+        #: Changes that did not return as they should.
+        self.refused: set[int] = set()
         #: What was said of images on devices, with the look that it is part of.
         self._words: list[tuple[Claim, Look | None]] = []
         self._open: Look | None = None
@@ -85,6 +89,8 @@ class SystemStory:
                 self._open.whole = record.how == "returned"
                 self.looks.append(self._open)
                 self._open = None
+            elif record.how != "returned":
+                self.refused.add(record.intent)
         elif isinstance(record, Claim):
             kind = kind_of(record)
             if self._open is not None:
@@ -134,7 +140,8 @@ class SystemStory:
 
     def facts(self, image: str) -> Mapping[str, Any]:
         """Return the facts of an image's bytes; empty where nobody here has read them."""
-        facts = self.images.get(image, {}).get("image")
+        known = self.images.get(image) or self.parent_images.get(image, {})
+        facts = known.get("image")
         return facts if isinstance(facts, Mapping) else {}
 
     def is_bmc(self, image: str, shown: Mapping[str, Any]) -> Any:

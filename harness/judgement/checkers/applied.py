@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from harness.judgement.grouping import word
+from harness.judgement.labels import EVERY, Label, carriers, labels_of, told
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Claim
 from harness.judgement.system_story import Look, SystemStory
 
 REPORTER: Final = "sysinv-applied"
-#: An image that is applied without labels, to every device (section 4.1).
-_EVERY: Final = ("", "")
-Label = tuple[str, str]
 
 
 class _Finding(NamedTuple):
@@ -25,7 +23,7 @@ class _Finding(NamedTuple):
 def check_applied(story: SystemStory) -> Iterator[Verdict]:
     """Yield a verdict on each image in each look."""
     for look in story.whole_looks:
-        carried = {(k, v): cards for (k, v), cards in _carriers(look).items()}
+        carried = {(k, v): cards for (k, v), cards in carriers(look).items()}
         for claim in look.said["image"]:
             found = list(_findings(story, look, claim, carried))
             truth = "labels and states of the same look agree with it"
@@ -46,21 +44,19 @@ def check_applied(story: SystemStory) -> Iterator[Verdict]:
 def _findings(
     story: SystemStory, look: Look, claim: Claim, carried: dict[Label, set[str]]
 ) -> Iterator[_Finding]:
-    labels, applied = _labels(claim), claim.statement.get("applied")
+    labels, applied = labels_of(claim), claim.statement.get("applied")
     if labels is None:
         return
     uuid = word(claim.statement, "uuid")
     if isinstance(applied, bool) and applied != bool(labels):
-        yield _Finding(VerdictKind.CONTRADICTION, f"applied is {applied}, and its labels are {_told(labels)}")
+        yield _Finding(VerdictKind.CONTRADICTION, f"applied is {applied}, and its labels are {told(labels)}")
     if len(set(labels)) < len(labels):
         twice = {label for label in labels if labels.count(label) > 1}
-        yield _Finding(VerdictKind.MISREPORT, f"it is applied to a label once: {_told(sorted(twice))}")
+        yield _Finding(VerdictKind.MISREPORT, f"it is applied to a label once: {told(sorted(twice))}")
     for other in _rivals(story, look, claim):
-        shared = set(labels) & set(_labels(other) or ()) - {_EVERY}
+        shared = set(labels) & set(labels_of(other) or ()) - {EVERY}
         if shared:
-            truth = (
-                f"{_told(sorted(shared))} can have one functional image, and has {_name(story, other)} too"
-            )
+            truth = f"{told(sorted(shared))} can have one functional image, and has {_name(story, other)} too"
             yield _Finding(VerdictKind.CONTRADICTION, truth, (other.seq,))
     cards = _targets(look, labels, carried)
     states = _cards_with(look, uuid)
@@ -68,7 +64,7 @@ def _findings(
         replaced = [
             o for o in _rivals(story, look, claim) if card in _cards_with(look, word(o.statement, "uuid"))
         ]
-        if replaced and _EVERY in labels:
+        if replaced and EVERY in labels:
             truth = f"{_name(story, replaced[0])} took its place on {card}"
             yield _Finding(VerdictKind.MISREPORT, truth, (replaced[0].seq,))
         elif not replaced:
@@ -80,22 +76,9 @@ def _findings(
         yield _Finding(VerdictKind.CONTRADICTION, truth)
 
 
-def _carriers(look: Look) -> dict[Label, set[str]]:
-    """Return which cards carry each label in a look."""
-    places = {(c.statement.get("hostname"), c.statement.get("name")): c for c in look.said["device"]}
-    found: dict[Label, set[str]] = {}
-    for claim in look.said["label"]:
-        said = claim.statement
-        device = places.get((said.get("hostname"), said.get("device")))
-        card = look.card_at(said.get("hostname"), device.statement.get("address")) if device else ""
-        label = (word(said, "label_key"), word(said, "label_value"))
-        found.setdefault(label, set()).update({card} - {""})
-    return found
-
-
 def _targets(look: Look, labels: list[Label], carried: dict[Label, set[str]]) -> set[str]:
     """Return the cards that an image with these labels is for: those that the system knows as devices."""
-    if _EVERY in labels:
+    if EVERY in labels:
         return _shown_cards(look)
     return set().union(*(carried.get(label, set()) for label in labels))
 
@@ -133,32 +116,11 @@ def _rivals(story: SystemStory, look: Look, claim: Claim) -> list[Claim]:
     ]
 
 
-def _labels(claim: Claim) -> list[Label] | None:
-    """Return an image's labels; None where this way in does not show them."""
-    shown: Any = claim.statement.get("applied_labels")
-    if shown is None:
-        return []
-    if not isinstance(shown, (list, tuple)):
-        return None
-    return [
-        (str(label[0]), str(label[1]))
-        for label in shown
-        if isinstance(label, (list, tuple)) and len(label) == 2
-    ]
-
-
-def _told(labels: list[Label]) -> str:
-    return (
-        ", ".join("every device" if label == _EVERY else f"{label[0]}={label[1]}" for label in labels)
-        or "none"
-    )
-
-
 def _name(story: SystemStory, claim: Claim) -> str:
     return story.image_name(word(claim.statement, "uuid"))
 
 
 def _claimed(story: SystemStory, claim: Claim) -> str:
-    labels = _labels(claim)
-    where = "labels not shown" if labels is None else _told(labels)
+    labels = labels_of(claim)
+    where = "labels not shown" if labels is None else told(labels)
     return f"{_name(story, claim)} is applied: {claim.statement.get('applied')} ({where})"

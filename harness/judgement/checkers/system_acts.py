@@ -17,6 +17,7 @@ CHANGES: Final = frozenset(
     {
         "image-upload", "image-apply", "image-remove", "image-delete", "label-assign", "label-remove",
         "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
+        "strategy-create", "strategy-apply", "strategy-abort", "strategy-delete",
     }
 )  # fmt: skip
 _OWED: Final = ("pending", "failed")
@@ -41,6 +42,8 @@ def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
         told = _update(story, operation)
     elif intent.operation in ("host-unlock", "host-reboot"):
         told = _boot(story, operation)
+    elif intent.operation == "strategy-apply":
+        told = _Told(Outcome.UNKNOWN, "its subclouds were not looked at after it")
     else:
         told = _Told(Outcome.AS_INTENDED, "the system took it")
     seqs = (intent.seq, *((done.seq,) if done is not None else ()), *told.records)

@@ -1,0 +1,134 @@
+"""Do the cards of a subcloud hold every image that its system controller lists as applied for them?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from harness.judgement.checkers.holding import AFTER_RESET, Holding, holding_of, is_reset_between
+from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory
+from harness.judgement.grouping import word
+from harness.judgement.labels import told
+from harness.judgement.records import Claim, Observation
+from harness.judgement.system_story import Look
+from harness.judgement.values import Unknown, Value
+
+
+class Standing(NamedTuple):
+    """Whether a subcloud holds all that is listed for it. ``truth`` and ``how_read``: for people."""
+
+    good: Value[bool]
+    truth: str
+    how_read: str
+    records: tuple[int, ...]
+
+
+def standing_of(cloud: CloudStory, look: CloudLook, subcloud: str) -> Standing:
+    """Return whether each card of a subcloud holds every image that the controller lists for it, and of
+    each of its parts one functional image."""
+    cards = look.cards.get(subcloud, ())
+    if not cards:
+        return _unread(f"no card of {subcloud} was read")
+    found = [each for card in cards for each in _of_card(cloud, look, card)]
+    if look.unread[subcloud]:
+        found.append(_unread(f"{look.unread[subcloud]} of its cards were not read"))
+    wrong = [each for each in found if each.good is False]
+    unknown = [each for each in found if isinstance(each.good, Unknown)]
+    shown = wrong or unknown or found
+    return Standing(
+        shown[0].good,
+        "; ".join(each.truth for each in shown),
+        ", ".join(dict.fromkeys(each.how_read for each in shown)),
+        tuple(seq for each in shown for seq in each.records),
+    )
+
+
+def holding_in(cloud: CloudStory, look: CloudLook, card: CloudCard, image: str) -> Holding:
+    """Return whether a card holds an image; unknown where it was written and no boot followed yet."""
+    facts = cloud.facts(image)
+    held = holding_of(facts, card.seen)
+    if held.holds is not False or word(facts, "effect") not in AFTER_RESET:
+        return held
+    own = look.subclouds[card.subcloud]
+    if status_of(own, card.name, image) != "completed":
+        return held
+    if is_reset_between(_unwritten(cloud, own, card, image), card.seen) is True:
+        return held
+    why = "it is written, and whether the card was reset since then is not known"
+    return held._replace(holds=Unknown(why), truth=f"{why}; {held.truth}")
+
+
+def evidence_of(cloud: CloudStory, card: CloudCard, rows: Iterable[Claim]) -> str:
+    """Return, for people, which of some images a card shows that it holds."""
+    shown = []
+    for row in rows:
+        held = holding_of(cloud.facts(word(row.statement, "uuid")), card.seen)
+        shown.append(f"{_verb(held)} {cloud.name_of(row)} ({held.truth})")
+    return f"{card.name} at {card.address or 'no address'} {', '.join(shown)}"
+
+
+def status_of(look: Look, card: str, image: str) -> str:
+    """Return the status that a system shows of an image on a card; empty where it shows none."""
+    for claim in look.said["state"]:
+        said = claim.statement
+        if (
+            said.get("image_uuid") == image
+            and look.card_at(said.get("hostname"), said.get("address")) == card
+        ):
+            return word(said, "status")
+    return ""
+
+
+def by_part(cloud: CloudStory, rows: Iterable[Claim]) -> dict[Any, list[Claim]]:
+    """Return rows of images by the part of a card that they are for; under None those that it takes all."""
+    parts: dict[Any, list[Claim]] = defaultdict(list)
+    for row in rows:
+        parts[cloud.part_of(row)].append(row)
+    return parts
+
+
+def _of_card(cloud: CloudStory, look: CloudLook, card: CloudCard) -> Iterator[Standing]:
+    rows = look.listed_for(card)
+    gone = f"; its label {told(sorted(card.lost))} is gone, and nobody took it off" if card.lost else ""
+    if not rows:
+        truth = f"no image that the controller lists is for {card.name}{gone}"
+        yield Standing(True, truth, "the controller's images", (card.seen.seq,))
+    for part, rivals in by_part(cloud, rows).items():
+        if part is None or len(rivals) == 1:
+            yield from (_of_image(cloud, look, card, row, gone) for row in rivals)
+        else:
+            yield _of_rivals(cloud, card, rivals, gone)
+
+
+def _of_image(cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim, gone: str) -> Standing:
+    held = holding_in(cloud, look, card, word(row.statement, "uuid"))
+    truth = f"{card.name} {_verb(held)} {cloud.name_of(row)}: {held.truth}{gone}"
+    return Standing(held.holds, truth, held.how_read, (row.seq, *held.records))
+
+
+def _of_rivals(cloud: CloudStory, card: CloudCard, rivals: Sequence[Claim], gone: str) -> Standing:
+    names = " and ".join(cloud.name_of(row) for row in rivals)
+    truth = f"the controller lists {names} for {card.name}, which can hold one of them{gone}; "
+    how_read = holding_of(cloud.facts(word(rivals[0].statement, "uuid")), card.seen).how_read
+    records = (*(row.seq for row in rivals), card.seen.seq)
+    return Standing(False, truth + evidence_of(cloud, card, rivals), how_read, records)
+
+
+def _unwritten(cloud: CloudStory, look: Look, card: CloudCard, image: str) -> Observation | None:
+    """Return how the card was last seen before the image was said to be completed on it."""
+    for earlier in reversed(cloud.subclouds[card.subcloud].whole_looks):
+        seen = earlier.cards.get(card.name)
+        if earlier.seq < look.seq and seen and status_of(earlier, card.name, image) != "completed":
+            return seen
+    return None
+
+
+def _unread(why: str) -> Standing:
+    return Standing(Unknown(why), why, "nothing", ())
+
+
+def _verb(held: Holding) -> str:
+    if isinstance(held.holds, Unknown):
+        return "may hold"
+    return "holds" if held.holds else "does not hold"

@@ -1,0 +1,475 @@
+"""What a system controller says of its subclouds, held to the subclouds and to every card.
+
+Expected values are those of the first field report and of the fact sheet of StarlingX, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.judgement.model import Outcome, VerdictKind
+from harness.judgement.records import from_json, to_json
+from tests.judgement.cloud_records import (
+    CANCEL_1,
+    IMAGE_2,
+    IMAGE_11,
+    KEY_A,
+    KEY_B,
+    ROOT_A,
+    ROOT_B,
+    Cloud,
+    unread,
+)
+
+MATCH, FALSE_SUCCESS = VerdictKind.MATCH, VerdictKind.FALSE_SUCCESS
+SYNC, STEP, STRATEGY, ALARM = "dcmanager-sync", "dcmanager-step", "dcmanager-strategy", "alarm-280.002"
+ACROSS, UPLOAD = "controller-applied", "controller-upload"
+ABC = {"subcloud": "abc"}
+
+
+@pytest.fixture
+def one() -> Cloud:
+    """A subcloud that holds the one image that is applied to the label of its card."""
+    cloud = Cloud("sub")
+    cloud.look()
+    cloud.label("sub", **ABC)
+    cloud.apply(cloud.upload(IMAGE_11), **ABC)
+    cloud.orchestrate(sub="complete")
+    cloud.write("sub", "image-11")
+    cloud.look()
+    return cloud
+
+
+def field_report() -> Cloud:
+    """The first field report: two rounds, four subclouds, two images for the same labels."""
+    cloud = Cloud("sub1", "sub2", "sub3", "sub4")
+    cloud["sub3"].card["sr_root"] = ROOT_A
+    cloud.look()
+    own = {"sub1": ABC, "sub2": ABC, "sub3": {"subcloud3": "3"}, "sub4": {"subcloud4": "4"}}
+    every = ABC | {"subcloud3": "3", "subcloud4": "4"}
+    for name, labels in own.items():
+        cloud.label(name, **labels)
+    cloud.apply(cloud.upload(IMAGE_11), **every)
+    cloud.orchestrate(**dict.fromkeys(own, "complete"))
+    for name in own:
+        cloud.write(name, "image-11")
+    cloud.forget("sub1")
+    cloud.forget("sub2")
+    cloud.look()
+    cloud.label("sub1", **ABC)
+    cloud.label("sub2", **ABC)
+    cloud.apply(cloud.upload(IMAGE_2), **every)
+    cloud.orchestrate(sub1="complete", sub2="complete", sub3="failed", sub4="complete")
+    for name in ("sub1", "sub2", "sub4"):
+        cloud.write(name, "image-2")
+    cloud.fail("sub3", "image-2")
+    cloud.forget("sub1")
+    cloud.forget("sub2")
+    for name in ("sub3", "sub4"):
+        cloud[name].row["firmware_sync_status"] = "out-of-sync"
+        cloud.alarms.add(name)
+    cloud.look()
+    return cloud
+
+
+class TestTheFirstFieldReport:
+    def test_controller_and_subcloud4_contradict_each_other_about_image_11(self) -> None:
+        verdict = field_report().last(ACROSS, "sub4/image/image-11")
+        assert verdict.kind is VerdictKind.CONTRADICTION
+        ours, theirs = verdict.claims
+        assert "central lists image-11" in ours and "applied True" in ours and "subcloud4=4" in ours
+        assert "sub4 lists image-11" in theirs and "applied False | applied_labels none" in theirs
+        assert "holds image-2 (bitstream_id is 0x2 (the image's: 0x2))" in verdict.truth
+        assert "does not hold image-11 (bitstream_id is 0x2 (the image's: 0x11))" in verdict.truth
+
+    @pytest.mark.parametrize("name", ["sub1", "sub2"])
+    def test_in_sync_for_the_wrong_reason_is_a_false_success(self, name: str) -> None:
+        verdict = field_report().last(SYNC, name)
+        assert verdict.kind is FALSE_SUCCESS
+        assert "image-11 and image-2" in verdict.truth and "can hold one of them" in verdict.truth
+        assert "label subcloud=abc is gone, and nobody took it off" in verdict.truth
+
+    def test_out_of_sync_is_true(self) -> None:
+        assert field_report().kind(SYNC, "sub3") is MATCH
+        assert field_report().kind(SYNC, "sub4") is MATCH
+        assert field_report().kind(ALARM, "sub4") is MATCH
+
+    def test_subcloud3_failed_as_documents_promise(self) -> None:
+        cloud = field_report()
+        verdict = cloud.last(STEP, "sub3")
+        assert verdict.kind is MATCH and "refuses an unsigned image" in verdict.truth
+        assert cloud.outcomes() == {f"sub{n}": Outcome.AS_INTENDED for n in (1, 2, 3, 4)}
+        assert cloud.judged().verdicts[STRATEGY] is MATCH
+
+    def test_the_first_round_is_as_it_is_told(self) -> None:
+        cloud = field_report()
+        first = [v for v in cloud.judged().judged if v.reporter in (SYNC, STEP, STRATEGY, ALARM)]
+        two_looks = [v for v in first if v.records[0] < next(v.records[0] for v in first if v.kind != MATCH)]
+        assert len(two_looks) > 12
+        assert {v.kind for v in two_looks} == {MATCH}
+
+    def test_a_stored_history_is_judged_to_the_same(self) -> None:
+        cloud, again = field_report(), Cloud()
+        again.records = [from_json(to_json(record)) for record in cloud.records]
+        assert again.judged().judged == cloud.judged().judged
+
+
+class TestSyncStatus:
+    def test_it_is_true_while_each_card_holds_what_is_listed_for_it(self, one: Cloud) -> None:
+        assert one.kind(SYNC) is MATCH
+
+    def test_rows_alone_are_no_truth(self, one: Cloud) -> None:
+        """Every row says completed, and the card runs something else."""
+        one["sub"].card["bitstream_id"] = 0x99
+        one.look()
+        assert one.kind(SYNC) is FALSE_SUCCESS
+
+    def test_an_image_for_every_device_is_for_one_without_labels_too(self) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud.look()
+        assert cloud.kind(SYNC) is FALSE_SUCCESS
+
+    def test_what_is_for_another_label_does_not_count(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), subcloud="other")
+        one.look()
+        assert one.kind(SYNC) is MATCH
+
+    def test_a_label_that_somebody_took_off_does_not_count(self, one: Cloud) -> None:
+        one["sub"].card["bitstream_id"] = 0x99
+        one.unlabel("sub", "subcloud")
+        one.look()
+        assert one.kind(SYNC) is MATCH
+
+    def test_a_label_that_was_refused_does_not_count(self) -> None:
+        cloud = Cloud("sub")
+        cloud.look()
+        given = {"target": "controller-0", "device": "0000:b4:00.0", "labels": ["subcloud=abc"]}
+        cloud.act("sub", "label-assign", "raised", **given)
+        cloud.apply(cloud.upload(IMAGE_11), **ABC)
+        cloud.look()
+        assert cloud.kind(SYNC) is MATCH
+
+    def test_a_root_key_that_was_programmed_is_held_at_once(self) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(KEY_A))
+        cloud.write("sub", "key-a", boot=False)
+        cloud.look()
+        assert cloud.kind(SYNC) is MATCH
+
+    def test_a_root_key_and_a_functional_image_have_room_beside_each_other(self, one: Cloud) -> None:
+        one.apply(one.upload(KEY_A), **ABC)
+        one["sub"].card["sr_root"] = ROOT_A
+        one.look()
+        assert one.kind(SYNC) is MATCH
+
+    def test_what_is_written_and_not_reset_is_not_known(self) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud.look()
+        cloud.write("sub", "image-11", {}, boot=False)
+        cloud.look()
+        assert cloud.kind(SYNC) is VerdictKind.UNVERIFIABLE
+
+    def test_a_card_that_cannot_be_read_makes_it_unverifiable(self, one: Cloud) -> None:
+        unread("bitstream_id")(one["sub"])
+        one.look()
+        assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
+
+    def test_a_card_that_nobody_read_makes_it_unverifiable(self, one: Cloud) -> None:
+        one["sub"].read = False
+        one.look()
+        assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
+
+    @pytest.mark.parametrize(
+        ("seconds", "expected"),
+        [(70, MATCH), (90, VerdictKind.STALE), (3600, VerdictKind.STALE), (3730, VerdictKind.LOST)],
+    )
+    def test_unknown_is_true_until_the_audit_that_is_due(
+        self, one: Cloud, seconds: float, expected: VerdictKind
+    ) -> None:
+        one["sub"].row["firmware_sync_status"] = "unknown"
+        one.look()
+        one.look(seconds)
+        assert one.kind(SYNC) is expected
+
+    def test_a_change_of_an_image_asks_for_an_audit_anew(self, one: Cloud) -> None:
+        one["sub"].row["firmware_sync_status"] = "unknown"
+        one.look()
+        one.now += 70
+        one.upload(IMAGE_2)
+        one.act("central", "image-upload", target="image-2")
+        one.look(70)
+        assert one.kind(SYNC) is MATCH
+
+    @pytest.mark.parametrize("change", [{"management": "unmanaged"}, {"availability": "offline"}])
+    def test_a_subcloud_that_nobody_asks_has_no_status(self, one: Cloud, change: dict[str, str]) -> None:
+        one["sub"].row |= change | {"firmware_sync_status": "unknown"}
+        one.look()
+        one.look(9000)
+        assert one.kind(SYNC) is MATCH
+        one["sub"].row["firmware_sync_status"] = "in-sync"
+        one.look()
+        assert one.kind(SYNC) is VerdictKind.UNKNOWN_AS_VALUE
+        one["sub"].card["bitstream_id"] = 0x99
+        one.look()
+        assert one.kind(SYNC) is FALSE_SUCCESS
+
+    @pytest.mark.parametrize(("seconds", "expected"), [(3600, MATCH), (3700, VerdictKind.STALE)])
+    def test_out_of_sync_lags_by_an_hour_where_nobody_asks_for_an_audit(
+        self, seconds: float, expected: VerdictKind
+    ) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud["sub"].row["firmware_sync_status"] = "out-of-sync"
+        cloud.look(100)
+        assert cloud.kind(SYNC) is MATCH
+        cloud.write("sub", "image-11", {})
+        cloud.look()
+        cloud.look(seconds)
+        assert cloud.kind(SYNC) is expected
+
+    def test_out_of_sync_must_go_soon_after_the_step_is_complete(self) -> None:
+        cloud = Cloud("sub", "late")
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud.orchestrate(sub="applying fw update strategy", late="initial")
+        cloud.strategy = "applying"
+        cloud["sub"].row["firmware_sync_status"] = "out-of-sync"
+        cloud.look()
+        cloud.write("sub", "image-11", {})
+        cloud.look()
+        cloud.look(600)
+        assert cloud.kind(SYNC, "/subcloud/sub") is MATCH, "the step is not over"
+        assert cloud["sub"].step is not None
+        cloud["sub"].step["state"] = "complete"
+        cloud.look()
+        assert cloud.kind(SYNC, "/subcloud/sub") is MATCH
+        cloud.look(90)
+        assert cloud.kind(SYNC, "/subcloud/sub") is VerdictKind.STALE
+
+    def test_out_of_sync_that_never_was_true_is_a_false_failure(self) -> None:
+        """A subcloud that was moved here has the same image by another uuid (LP 1952444)."""
+        cloud = Cloud("sub")
+        cloud.upload(IMAGE_11)
+        cloud["sub"].card["bitstream_id"] = 0x11
+        cloud.look()
+        cloud.apply("image-11")
+        cloud["sub"].row["firmware_sync_status"] = "out-of-sync"
+        cloud.look()
+        assert cloud.kind(SYNC) is VerdictKind.UNVERIFIABLE, "the audit may still come"
+        cloud.look(90)
+        assert cloud.kind(SYNC) is VerdictKind.FALSE_FAILURE
+
+
+class TestAcross:
+    def test_both_say_the_same(self, one: Cloud) -> None:
+        assert one.kind(ACROSS) is MATCH
+
+    def test_what_was_changed_since_the_last_strategy_is_no_contradiction(self, one: Cloud) -> None:
+        one.remove("image-11")
+        one.look()
+        assert one.kind(ACROSS) is MATCH
+        one.orchestrate(sub="complete")
+        one.look()
+        assert one.kind(ACROSS) is VerdictKind.CONTRADICTION, "the strategy was to remove it there"
+
+    def test_a_strategy_that_is_under_way_leaves_it_open(self, one: Cloud) -> None:
+        one["sub"].images["image-11"] = None
+        one.orchestrate(sub="importing firmware")
+        one.look()
+        assert one.kind(ACROSS) is MATCH
+
+    def test_a_subcloud_applies_more_than_its_controller(self, one: Cloud) -> None:
+        """LP 1890355: an image is applied to all labels of a device."""
+        one["sub"].images["image-11"] = ABC | {"site": "lab"}
+        one.look()
+        verdict = one.last(ACROSS)
+        assert verdict.kind is VerdictKind.CONTRADICTION
+        assert "does not apply image-11 to site=lab" in verdict.truth
+
+    def test_a_subcloud_need_not_know_the_labels_of_others(self, one: Cloud) -> None:
+        one.images["image-11"]["applied_labels"].append(["subcloud4", "4"])
+        one.look()
+        assert one.kind(ACROSS) is MATCH
+
+    def test_an_image_that_is_not_there_yet_is_out_of_sync_and_no_contradiction(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.look()
+        found = {v.subject.name for v in one.judged().judged if v.reporter == ACROSS}
+        assert found == {"sub/image/image-11"}
+
+
+class TestSteps:
+    def test_complete_is_true_where_the_card_holds_what_is_owed(self, one: Cloud) -> None:
+        assert one.kind(STEP) is MATCH
+        assert one.outcomes()["sub"] is Outcome.AS_INTENDED
+
+    def test_complete_and_the_card_runs_something_else(self, one: Cloud) -> None:
+        one["sub"].card["bitstream_id"] = 0x99
+        one.look()
+        assert one.kind(STEP) is FALSE_SUCCESS
+        assert one.kind(STRATEGY) is FALSE_SUCCESS
+
+    def test_a_second_run_that_brings_back_the_older_image(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.orchestrate(sub="complete")
+        one.write("sub", "image-2")
+        one.look()
+        assert one.kind(STEP) is MATCH
+        one.orchestrate(sub="complete")
+        one.write("sub", "image-11")
+        one.look()
+        verdict = one.last(STEP)
+        assert verdict.kind is FALSE_SUCCESS and "bitstream_id is 0x11 (the image's: 0x2)" in verdict.truth
+
+    def test_an_image_that_is_applied_after_a_strategy_is_for_the_next_one(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.look()
+        assert one.kind(STEP) is MATCH
+
+    def test_failed_and_the_card_holds_it(self, one: Cloud) -> None:
+        one.orchestrate(sub="failed")
+        one.look()
+        assert one.kind(STEP) is VerdictKind.FALSE_FAILURE
+        assert one.kind(STRATEGY) is MATCH, "a step has failed, whether it had cause to or not"
+
+    def test_a_strategy_that_failed_where_no_step_did(self, one: Cloud) -> None:
+        one.strategy = "failed"
+        one.look()
+        assert one.kind(STRATEGY) is VerdictKind.FALSE_FAILURE
+
+    def test_a_strategy_is_complete_and_a_step_is_not(self, one: Cloud) -> None:
+        one.orchestrate(sub="failed")
+        one.strategy = "complete"
+        one.look()
+        assert one.kind(STRATEGY) is VerdictKind.CONTRADICTION
+
+    def test_a_step_goes_on_after_its_strategy_is_over(self, one: Cloud) -> None:
+        one.orchestrate(sub="finishing fw update")
+        one.look()
+        assert one.kind(STEP) is VerdictKind.CONTRADICTION
+
+    @pytest.mark.parametrize(("seconds", "expected"), [(3600, MATCH), (3700, VerdictKind.LOST)])
+    def test_a_step_that_does_not_move(self, one: Cloud, seconds: float, expected: VerdictKind) -> None:
+        one.orchestrate(sub="applying fw update strategy")
+        one.strategy = "applying"
+        one.look()
+        one.look(seconds)
+        assert one.kind(STEP) is expected
+
+    def test_a_step_waits_for_what_has_failed(self, one: Cloud) -> None:
+        """LP 1890915: the host is pending again, and nobody takes that for a failure."""
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.orchestrate(sub="applying fw update strategy")
+        one.strategy = "applying"
+        one.fail("sub", "image-2")
+        one.look()
+        one.look(200)
+        assert one.kind(STEP) is MATCH
+        one.look(100)
+        assert one.kind(STEP) is VerdictKind.STALE
+
+    def test_all_steps_are_over_and_the_strategy_is_not(self, one: Cloud) -> None:
+        one.strategy = "applying"
+        one.look()
+        assert one.kind(STRATEGY) is MATCH
+        one.look(90)
+        assert one.kind(STRATEGY) is VerdictKind.STALE
+
+
+class TestOutcomesOfAStrategy:
+    @pytest.mark.parametrize(
+        ("root", "cancelled", "facts", "held", "expected"),
+        [
+            ("", [], IMAGE_2, True, Outcome.AS_INTENDED),
+            ("", [], IMAGE_2, False, Outcome.FAILED),
+            (ROOT_A, [], IMAGE_2, False, Outcome.AS_INTENDED),
+            (ROOT_A, [], IMAGE_2, True, Outcome.BREACH),
+            (ROOT_A, [], IMAGE_11, False, Outcome.FAILED),
+            (ROOT_B, [], IMAGE_11, False, Outcome.AS_INTENDED),
+            (ROOT_A, [1], IMAGE_11, False, Outcome.AS_INTENDED),
+            (ROOT_A, [2], IMAGE_11, True, Outcome.AS_INTENDED),
+            ("", [], KEY_A, True, Outcome.AS_INTENDED),
+            (ROOT_A, [], KEY_B, False, Outcome.AS_INTENDED),
+            (ROOT_A, [], CANCEL_1, False, Outcome.FAILED),
+            ("", [], CANCEL_1, False, Outcome.AS_INTENDED),
+        ],
+    )
+    def test_an_image_lands_or_is_refused_as_documents_say(
+        self, root: str, cancelled: list[int], facts: dict[str, object], held: bool, expected: Outcome
+    ) -> None:
+        cloud = Cloud("sub")
+        cloud["sub"].card |= {"sr_root": root, "sr_cancelled": cancelled}
+        cloud.look()
+        uuid = cloud.upload(facts)
+        cloud.apply(uuid)
+        cloud.orchestrate(sub="complete" if held else "failed")
+        if held:
+            cloud.write("sub", uuid, {})
+        else:
+            cloud.fail("sub", uuid)
+        cloud.look()
+        assert cloud.outcomes()["sub"] is expected
+
+    def test_a_root_key_of_the_same_strategy_keys_the_card_first(self) -> None:
+        cloud = Cloud("sub")
+        cloud.look()
+        cloud.apply(cloud.upload(KEY_A))
+        cloud.apply(cloud.upload(IMAGE_2))
+        cloud.orchestrate(sub="failed")
+        cloud.write("sub", "key-a", {})
+        cloud["sub"].states["image-2"] = "failed"
+        cloud.look()
+        assert cloud.outcomes()["sub"] is Outcome.AS_INTENDED
+
+    def test_a_card_that_cannot_be_read_leaves_it_unknown(self, one: Cloud) -> None:
+        one.orchestrate(sub="complete")
+        unread("bitstream_id")(one["sub"])
+        one.look()
+        assert one.outcomes()["sub"] is Outcome.UNKNOWN
+
+    def test_a_strategy_that_is_not_over_has_no_outcome_yet(self, one: Cloud) -> None:
+        one.orchestrate(sub="applying fw update strategy")
+        one.look()
+        assert one.outcomes()["firmware"] is Outcome.UNKNOWN
+
+    def test_a_strategy_that_is_refused_failed(self, one: Cloud) -> None:
+        one.act("central", "strategy-create", "raised")
+        assert one.outcomes()["firmware"] is Outcome.FAILED
+
+
+class TestTheAlarm:
+    @pytest.mark.parametrize(
+        ("status", "stands", "expected"),
+        [
+            ("out-of-sync", True, MATCH),
+            ("in-sync", False, MATCH),
+            ("unknown", False, MATCH),
+            ("in-sync", True, VerdictKind.STALE),
+            ("out-of-sync", False, VerdictKind.CONTRADICTION),
+        ],
+    )
+    def test_it_stands_while_the_firmware_is_out_of_sync(
+        self, one: Cloud, status: str, stands: bool, expected: VerdictKind
+    ) -> None:
+        one["sub"].row["firmware_sync_status"] = status
+        one.alarms = {"sub"} if stands else set()
+        one.look()
+        assert one.kind(ALARM) is expected
+
+
+class TestTheVault:
+    UUID = "cbe0f5f7-f1d6-4b1b-8153-28951991d4ee"
+
+    def test_an_image_that_no_subcloud_can_get_was_not_uploaded(self) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(IMAGE_11 | {"name": self.UUID}))
+        cloud.orchestrate(sub="failed")
+        assert cloud["sub"].step is not None
+        path = f"/opt/dc-vault/device_images/functional-8086-0b30-{self.UUID}.bit"
+        cloud["sub"].step["details"] = f"File does not exist: {path}"
+        cloud.look()
+        assert cloud.kind(UPLOAD) is FALSE_SUCCESS
+
+    def test_an_image_that_a_subcloud_has_was(self, one: Cloud) -> None:
+        assert one.kind(UPLOAD) is MATCH
