@@ -133,7 +133,7 @@ class LabProcess:
             found[host.name] = {"address": LOOPBACK, "port": face.port, "user": USER}
         known_hosts_file = self._runtime / KNOWN_HOSTS_NAME
         known_hosts_file.write_text("".join(known_hosts))
-        controllers = self._start_systems()
+        controllers = self._start_systems(payloads)
         control = self._runtime / CONTROL_NAME
         self._control.serve(control)
         faces = self._runtime / FACES_NAME
@@ -148,14 +148,14 @@ class LabProcess:
             "controllers": controllers,
         }
 
-    def _start_systems(self) -> dict[str, Any]:
+    def _start_systems(self, payloads: PayloadTable | None) -> dict[str, Any]:
         """Open the doors of the StarlingX systems; nothing of one is there before somebody comes in."""
         entries = self._spec.get("systems", [])
         if not entries:
             return {}
         from harness.emulator.starlingx.controllers import install_commands
         from harness.emulator.starlingx.curl import install_curl
-        from harness.emulator.starlingx.listening import Listening, maker
+        from harness.emulator.starlingx.listening import Listening, cloud_maker, maker
 
         listening = Listening()
         doors = {}
@@ -163,7 +163,10 @@ class LabProcess:
             password = secrets.token_urlsafe(12)
             hosts = [self._hosts[name] for name in entry["hosts"]]
             folder = (self._state or self._runtime) / "systems" / entry["name"]
-            url = listening.add(entry["name"], maker(entry, hosts, self._clock, folder, password))
+            subclouds = entry["subclouds"]
+            cloud = cloud_maker(listening, subclouds, folder / "dcmanager", payloads) if subclouds else None
+            make = maker(entry, hosts, self._clock, folder, password)
+            url = listening.add(entry["name"], make, cloud)
             install_commands(hosts, entry["release"], url, password)
             install_curl(hosts, listening.download(entry["name"]))
             doors[entry["name"]] = {"url": url, "user": "admin", "password": password}

@@ -55,6 +55,9 @@ def _system(controller: Controller, lab: Lab) -> dict[str, Any]:
             f"Two hosts of the system {controller.name} have the same hostname.",
             hint=f"Give each of {', '.join(hosts)} a hostname of its own.",
         )
+    subclouds = [
+        other.name for other in lab.controllers.values() if other.emulated and other.parent == controller.name
+    ]
     central = ["SystemController"] if controller.role == "system-controller" else []
     return {
         "name": controller.name,
@@ -63,6 +66,7 @@ def _system(controller: Controller, lab: Lab) -> dict[str, Any]:
         "defects": list(entry.defects),
         "corrected_defects": list(entry.corrected_defects),
         "hosts": list(hosts),
+        "subclouds": subclouds,
     }
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from harness.emulator.clock import LabClock
 from harness.emulator.host import EmulatedHost
@@ -197,6 +197,10 @@ class Agent:
         except CommandFailed as error:
             self._say(f"agent_audit: {error}")
 
+    def read_cards(self) -> list[dict[str, Any]]:
+        """Return what the host's cards show now. :raises CommandFailed: a tool failed."""
+        return self._inventory.fpgas()
+
     # -- reset ----------------------------------------------------------------------------------
 
     def reset_cards(self) -> bool:
@@ -229,7 +233,7 @@ class Agent:
         """
         profile, conductor = self._around.profile, self._around.conductor
         booted = self.host.booted
-        self._clock.sleep(profile.boot_seconds)
+        self._clock.sleep(profile.boot_seconds * self._around.troubles.slow)
         if self._defects.on("labels-lost-at-boot"):
             self._around.to_conductor.cast(lambda: conductor.forget_devices(self._uuid))
         good = True
@@ -312,7 +316,7 @@ class Agent:
             if not files.exists(CACHE):
                 files.mkdir(CACHE)
             data = self._around.fetch(self._port(), f"/device_images/{file}")
-            self._clock.sleep(self._around.profile.download_seconds)
+            self._clock.sleep(self._around.profile.download_seconds * self._around.troubles.slow)
             self._put(cached, data)
         except OSError as error:
             raise SysinvError(f"Failed to download the image {file}: {error}") from error

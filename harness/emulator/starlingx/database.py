@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,10 +58,17 @@ _BOOLEANS: Final = {"applied", "bmc", "retimer_included", "enabled", "reboot_nee
 class Database:
     """The rows of one system. Safe to use from any thread, one statement at a time.
 
-    ``now``: the lab time for created_at and updated_at, as sysinv shows times. ``new_uuid``: of new rows.
+    ``now``: the lab time for created_at and updated_at, as the service shows times. ``new_uuid``: of new
+    rows. ``tables``: what it holds, each with its columns and keys; sysinv's where nothing is said.
     """
 
-    def __init__(self, path: Path | None, now: Callable[[], str], new_uuid: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        now: Callable[[], str],
+        new_uuid: Callable[[], str],
+        tables: Mapping[str, str] = _TABLES,
+    ) -> None:
         self._now = now
         self._new_uuid = new_uuid
         self._lock = threading.RLock()
@@ -71,7 +78,7 @@ class Database:
         self._link.row_factory = sqlite3.Row
         # A killed process loses nothing of it; that the machine itself dies is nothing that a lab survives.
         self._link.executescript("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;")
-        for table, columns in _TABLES.items():
+        for table, columns in tables.items():
             self._link.execute(f"CREATE TABLE IF NOT EXISTS {table} ({_COMMON}, {columns})")
 
     def close(self) -> None:

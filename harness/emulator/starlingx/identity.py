@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID, uuid5
@@ -21,6 +22,8 @@ _ROLES: Final = {
 UNAUTHORIZED_TEXT: Final = "The request you have made requires authentication."
 UNAUTHORIZED: Final = {"error": {"code": 401, "message": UNAUTHORIZED_TEXT, "title": "Unauthorized"}}
 INTERFACES: Final = ("admin", "internal", "public")
+#: Service type -> its name, and region -> its URL there.
+Endpoints = Mapping[str, tuple[str, Mapping[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Identity:
         self._database = database
         self._password = password
         self._seconds = token_seconds
-        self._regions = regions
+        self.regions = regions
 
     def versions(self, base: str) -> dict[str, Any]:
         """Return the version document; ``base``: of the service's URL, without ``/v3``."""
@@ -62,12 +65,9 @@ class Identity:
             }
         }
 
-    def issue(
-        self, request: Any, now: float, endpoints: dict[str, tuple[str, str]]
-    ) -> tuple[str, dict[str, Any]] | None:
+    def issue(self, request: Any, now: float, endpoints: Endpoints) -> tuple[str, dict[str, Any]] | None:
         """Return a new token and the body that describes it; None where the login is wrong.
 
-        ``endpoints``: service type -> its name and URL.
         :raises ValueError: the request is no request for a token.
         """
         try:
@@ -86,7 +86,7 @@ class Identity:
         return token, {"token": self._describe(name, scope, now, expires, endpoints)}
 
     def _describe(
-        self, user: str, project: str, now: float, expires: float, endpoints: dict[str, tuple[str, str]]
+        self, user: str, project: str, now: float, expires: float, endpoints: Endpoints
     ) -> dict[str, Any]:
         return {
             "methods": ["password"],
@@ -110,11 +110,11 @@ class Identity:
                             "region_id": region,
                             "url": url,
                         }
-                        for region in self._regions
+                        for region, url in urls.items()
                         for interface in INTERFACES
                     ],
                 }
-                for kind, (name, url) in endpoints.items()
+                for kind, (name, urls) in endpoints.items()
             ],
         }
 

@@ -9,6 +9,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,12 +17,16 @@ from harness.errors import ConfigurationError, DeadlineError
 
 if TYPE_CHECKING:
     from harness.emulator.clock import LabClock
+    from harness.emulator.distributed_cloud.cloud import Cloud
     from harness.emulator.host import EmulatedHost
     from harness.emulator.starlingx.system import System
+    from harness.images.payload import PayloadTable
 
 LOOPBACK: Final = "127.0.0.1"
 #: The ports of a system, by service.
 PORTS: Final = ("identity", "platform", "files", "faultmanagement", "nfv")
+#: Those that a system controller has besides.
+CENTRAL_PORTS: Final = ("dcmanager", "proxy")
 #: The port of the file server as the hosts of a real system know it.
 FILES_PORT: Final = 8080
 _BACKLOG: Final = 64
@@ -29,6 +34,8 @@ _FETCH_SECONDS: Final = 30.0
 
 #: Makes a system and brings it up; given how its agents get files.
 Maker = Callable[["Download"], "System"]
+#: Makes the distributed cloud of a system that is up.
+CloudMaker = Callable[["System"], "Cloud"]
 
 
 def maker(
@@ -60,6 +67,22 @@ def maker(
     return make
 
 
+def cloud_maker(
+    listening: Listening, subclouds: Sequence[str], folder: Path, payloads: PayloadTable | None
+) -> CloudMaker:
+    """Return what makes the distributed cloud of a controller; its subclouds are systems of ``listening``."""
+
+    def make(controller: System) -> Cloud:
+        from harness.emulator.distributed_cloud.cloud import Cloud
+
+        fetch = {name: partial(listening.system, name) for name in subclouds}
+        cloud = Cloud(controller, fetch, folder, payloads=payloads)
+        cloud.activate()
+        return cloud
+
+    return make
+
+
 class Download:
     """Gets files by HTTP from the controller that an agent knows as such. ``ports``: known -> real one."""
 
@@ -87,13 +110,16 @@ class Download:
 
 
 class _Place:
-    """One system's ports and, once it was asked for, the system."""
+    """One system's ports and, once it was asked for, the system, with its distributed cloud if it has one."""
 
-    def __init__(self, make: Maker) -> None:
-        self.sockets = {service: _bound() for service in PORTS}
+    def __init__(self, make: Maker, make_cloud: CloudMaker | None) -> None:
+        services = PORTS if make_cloud is None else (*PORTS, *CENTRAL_PORTS)
+        self.sockets = {service: _bound() for service in services}
         self._make = make
+        self._make_cloud = make_cloud
         self._lock = threading.Lock()
         self._system: System | None = None
+        self._cloud: Cloud | None = None
 
     def port(self, service: str) -> int:
         return int(self.sockets[service].getsockname()[1])
@@ -104,20 +130,41 @@ class _Place:
     def system(self) -> System:
         """Return the system, made and brought up by whoever asks first."""
         with self._lock:
-            if self._system is None:
-                self._system = self._make(Download({FILES_PORT: self.port("files")}))
-            return self._system
+            return self._begun()
+
+    def _begun(self) -> System:
+        if self._system is None:
+            self._system = self._make(Download({FILES_PORT: self.port("files")}))
+            if self._make_cloud is not None:
+                self._cloud = self._make_cloud(self._system)
+        return self._system
+
+    @property
+    def has_cloud(self) -> bool:
+        """Whether it is the controller of a distributed cloud."""
+        return self._make_cloud is not None
+
+    def cloud(self) -> Cloud:
+        """Return the distributed cloud of the system. :raises KeyError: it has none."""
+        self.system()
+        if self._cloud is None:
+            raise KeyError("cloud")
+        return self._cloud
 
     def restart(self) -> None:
         """End the system's services and begin them anew with what is on disk."""
         with self._lock:
             if self._system is not None:
+                if self._cloud is not None:
+                    self._cloud.close()
                 self._system.close()
-                self._system = self._make(Download({FILES_PORT: self.port("files")}))
+                self._system = self._cloud = None
+                self._begun()
 
     def settled(self) -> bool:
         """Return whether the system, if it is there at all, has nothing left to do."""
-        return self._system is None or self._system.settle()
+        cloud = self._cloud
+        return (cloud is None or cloud.settle()) and (self._system is None or self._system.settle())
 
 
 class Listening:
@@ -129,9 +176,12 @@ class Listening:
         self._closing = threading.Event()
         self._wake, self._waked = socket.socketpair()
 
-    def add(self, name: str, make: Maker) -> str:
-        """Bind the ports of the system ``name``; return the URL of its Keystone, as OS_AUTH_URL has it."""
-        place = self._places[name] = _Place(make)
+    def add(self, name: str, make: Maker, make_cloud: CloudMaker | None = None) -> str:
+        """Bind the ports of the system ``name``; return the URL of its Keystone, as OS_AUTH_URL has it.
+
+        ``make_cloud``: makes the distributed cloud that it is the controller of.
+        """
+        place = self._places[name] = _Place(make, make_cloud)
         return f"{place.url('identity')}/v3"
 
     def download(self, name: str) -> Download:
@@ -142,12 +192,18 @@ class Listening:
         """Return the system ``name``, brought up. :raises KeyError: there is none."""
         return self._places[name].system()
 
+    def cloud(self, name: str) -> Cloud:
+        """Return the distributed cloud of the controller ``name``. :raises KeyError: there is none."""
+        return self._places[name].cloud()
+
     def trouble(self, system: str, name: str, value: Any = None) -> None:
         """Make something go wrong in a system, or right again.
 
         ``refuse-requests`` (how many), ``downloads`` (whole, missing, short), ``completions`` (seconds by
         which they come late, None: lost), ``conductor``, ``agents`` (true: they run), ``expire-tokens``,
-        ``restart``.
+        ``restart``, ``api-down-after-unlock`` (seconds), ``slow`` (factor). Of a distributed cloud's
+        controller also ``subcloud-offline`` (name; ``-`` before it: not any more), ``vault-missing`` (uuid of
+        an image), ``vault-takes-files`` (bool), ``dcmanager`` (true: it runs), ``audit-now``.
 
         :raises ConfigurationError: there is no such system or trouble.
         """
@@ -164,7 +220,18 @@ class Listening:
             "agents": lambda: found.run_agents(bool(value)),
             "expire-tokens": found.identity.revoke_all,
             "restart": place.restart,
+            "api-down-after-unlock": lambda: found.troubles.go_away_after_unlock(float(value)),
+            "slow": lambda: found.troubles.slow_down(float(value)),
         }
+        if place.has_cloud:
+            cloud = place.cloud()
+            acts |= {
+                "subcloud-offline": lambda: cloud.cut_off(str(value)),
+                "vault-missing": lambda: cloud.lose_file(str(value)),
+                "vault-takes-files": lambda: cloud.vault.take_files(bool(value)),
+                "dcmanager": lambda: cloud.run(bool(value)),
+                "audit-now": cloud.audit_now,
+            }
         if name not in acts:
             raise ConfigurationError(
                 f"An emulated system has no trouble {name!r}.", hint=f"Known: {', '.join(acts)}."
@@ -213,7 +280,8 @@ class Listening:
 
         apps: dict[int, Any] = {}
         for place in self._places.values():
-            site = Site(place.system, {service: place.url(service) for service in PORTS})
+            urls = {service: place.url(service) for service in place.sockets}
+            site = Site(place.system, urls, place.cloud if place.has_cloud else None)
             apps |= {place.port(service): app for service, app in site.apps().items()}
 
         async def by_port(scope: Any, receive: Any, send: Any) -> None:

@@ -235,7 +235,10 @@ class System:
     def _came_up(self, hostname: str, good: bool) -> None:
         """The boot manifest of a host has ended; a failed one leaves the host locked (LP 2160223)."""
         row = self.database.one("i_host", hostname=hostname)
-        locked = row is not None and row["administrative"] == "locked" and row["task"] != "Unlocking"
+        unlocking = row is not None and row["task"] == "Unlocking"
+        locked = row is not None and row["administrative"] == "locked" and not unlocking
+        if unlocking:
+            self.troubles.unlocked(self.clock.now())
         if not good:
             availability = self.profile.availability_after_failed_reset
             self._set_host(
@@ -258,7 +261,9 @@ class System:
             )
 
         self.clock.at(
-            self.clock.now() + self.profile.lock_seconds, lambda: self.casts.cast(locked), background=False
+            self.clock.now() + self.profile.lock_seconds * self.troubles.slow,
+            lambda: self.casts.cast(locked),
+            background=False,
         )
 
     def unlock_host(self, hostname: str) -> None:

@@ -22,10 +22,15 @@ class Troubles:
 
     ``downloads``: what the file server gives of an image: all of it, a 404, or its first half.
     ``delay``: lab seconds by which an agent's word that an image is done comes late; None: it is lost.
+    ``away_after_unlock``: for how many lab seconds nothing of its API answers after a host's unlock.
+    ``slow``: how many times as long its hosts take to boot, to lock and to get an image.
     """
 
     downloads: str = "whole"
     delay: float | None = 0.0
+    away_after_unlock: float = 0.0
+    slow: float = 1.0
+    _away_until: float = 0.0
     _refused: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -34,8 +39,14 @@ class Troubles:
         with self._lock:
             self._refused = count
 
-    def refuses(self) -> bool:
-        """Return whether the request that has come is to be answered with 503."""
+    def unlocked(self, now: float) -> None:
+        """A host has come up after its unlock, at the lab time ``now``."""
+        self._away_until = now + self.away_after_unlock
+
+    def refuses(self, now: float) -> bool:
+        """Return whether the request that has come at the lab time ``now`` is to be answered with 503."""
+        if now < self._away_until:
+            return True
         with self._lock:
             refused = self._refused > 0
             self._refused -= refused
@@ -44,6 +55,14 @@ class Troubles:
     def delay_completions(self, seconds: float | None) -> None:
         """Have agents' words that an image is done come late by ``seconds``; None: not at all."""
         self.delay = seconds
+
+    def go_away_after_unlock(self, seconds: float) -> None:
+        """Have nothing of the API answer for ``seconds`` of lab time after each unlock of a host."""
+        self.away_after_unlock = seconds
+
+    def slow_down(self, factor: float) -> None:
+        """Have hosts take ``factor`` times as long as they do otherwise."""
+        self.slow = factor
 
     def set_downloads(self, how: str) -> None:
         """Say how images are given out from now on. :raises ConfigurationError: there is no such way."""

@@ -86,9 +86,9 @@ class Uploads:
                 raise _Invalid(f"{name} must be hexadecimal")
         kind = fields["bitstream_type"]
         _check_kind(kind, fields)
-        if kind != FUNCTIONAL and flags["bmc"] is not None:
+        if kind != FUNCTIONAL and flags["bmc"]:
             raise _Invalid("bmc option is only applicable to functional image")
-        if flags["retimer_included"] is not None and not (kind == FUNCTIONAL and flags["bmc"]):
+        if flags["retimer_included"] and not (kind == FUNCTIONAL and flags["bmc"]):
             raise _Invalid("retimer_included option is only applicable to functional BMC image")
         if "revoke_key_id" in fields and not fields["revoke_key_id"].isdecimal():
             raise _Invalid("revoke_key_id must be an integer")

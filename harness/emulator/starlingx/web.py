@@ -1,4 +1,4 @@
-"""A system over HTTP: Keystone, sysinv, the fault manager, the VIM and the file server of its images."""
+"""A system over HTTP: Keystone, sysinv, fault manager, VIM and file server, and a controller's dcmanager."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from harness.emulator.distributed_cloud.dcmanager_api import Abort, DcmanagerApi
+from harness.emulator.distributed_cloud.proxy import Proxy
+from harness.emulator.distributed_cloud.routes import DCMANAGER_ROUTES
 from harness.emulator.distributed_cloud.vim_api import VimApi
 from harness.emulator.starlingx.answers import SERVER_ERROR_PAGE, Refused, Unhandled
 from harness.emulator.starlingx.identity import UNAUTHORIZED
@@ -22,10 +25,31 @@ from harness.emulator.starlingx.sysinv import Request, Sysinv
 from harness.emulator.starlingx.system import System
 from harness.emulator.starlingx.troubles import UNAVAILABLE_PAGE
 
+if TYPE_CHECKING:
+    from harness.emulator.distributed_cloud.cloud import Cloud
+
 #: The services of a system, with the port that each has on a real one.
-SERVICES: Final = {"identity": 5000, "platform": 6385, "files": 8080, "faultmanagement": 18002, "nfv": 4545}
+SERVICES: Final = {
+    "identity": 5000,
+    "platform": 6385,
+    "files": 8080,
+    "faultmanagement": 18002,
+    "nfv": 4545,
+    "dcmanager": 8119,
+    "proxy": 26385,
+}
 #: Type -> name, of those that stand in the catalogue.
-_CATALOGUE: Final = {"identity": "keystone", "platform": "sysinv", "faultmanagement": "fm", "nfv": "vim"}
+_CATALOGUE: Final = {
+    "identity": "keystone",
+    "platform": "sysinv",
+    "faultmanagement": "fm",
+    "nfv": "vim",
+    "dcmanager": "dcmanager",
+}
+#: What stands behind the URL of a service in the catalogue.
+_PATHS: Final = {"identity": "/v3", "platform": "/v1", "proxy": "/v1", "dcmanager": "/v1.0"}
+#: The region in which a system controller's sysinv is the proxy before it.
+_CENTRAL: Final = "SystemController"
 _ROUTES: Final = (
     ("GET", "/v1/device_images", "images"),
     ("GET", "/v1/device_images/{ident}", "image"),
@@ -70,14 +94,25 @@ Routes = tuple[tuple[str, str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One system and the URL of each of its services. ``fetch``: gives the system, brought up."""
+    """One system and the URL of each of its services. ``fetch``: gives the system, brought up.
+
+    ``cloud``: gives the distributed cloud of a system controller that has subclouds.
+    """
 
     fetch: Callable[[], System]
     urls: Mapping[str, str]
+    cloud: Callable[[], Cloud] | None = None
 
     def apps(self) -> dict[str, Starlette]:
         """Return the application of each service."""
-        return {
+        cloud = self.cloud
+        central: dict[str, Starlette] = {}
+        if cloud is not None:
+            central = {
+                "dcmanager": self._api(DCMANAGER_ROUTES, lambda system: DcmanagerApi(cloud())),
+                "proxy": self._api(_ROUTES, lambda system: Proxy(cloud())),
+            }
+        return central | {
             "identity": Starlette(
                 routes=[
                     Route("/", self._versions),
@@ -102,8 +137,9 @@ class Site:
         body = await http.body()
         system = await run_in_threadpool(self.fetch)
         endpoints = {
-            kind: (name, self.urls[kind] + ("/v3" if kind == "identity" else "/v1" * (kind == "platform")))
+            kind: (name, {region: self._endpoint_url(kind, region) for region in system.identity.regions})
             for kind, name in _CATALOGUE.items()
+            if kind in self.urls
         }
         try:
             request = json.loads(body)
@@ -115,6 +151,10 @@ class Site:
             return self._unauthorized()
         token, described = issued
         return JSONResponse(described, 201, headers={"X-Subject-Token": token, "Vary": "X-Auth-Token"})
+
+    def _endpoint_url(self, kind: str, region: str) -> str:
+        service = "proxy" if (kind, region) == ("platform", _CENTRAL) and self.cloud else kind
+        return self.urls[service] + _PATHS.get(service, "")
 
     def _unauthorized(self) -> Response:
         header = {"WWW-Authenticate": f'Keystone uri="{self.urls["identity"]}/v3"'}
@@ -138,7 +178,7 @@ class Site:
     def _answer(
         self, system: System, api: Api, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
     ) -> Response:
-        if system.troubles.refuses():
+        if system.troubles.refuses(system.clock.now()):
             return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
         caller = system.identity.caller(http.headers.get("X-Auth-Token"), system.clock.now())
         if caller is None:
@@ -158,6 +198,10 @@ class Site:
             )
             with system.lock:
                 status, answer = getattr(api(system), name)(request, **http.path_params)
+        except Abort as abort:
+            if "application/json" in http.headers.get("Accept", ""):
+                return JSONResponse(abort.body(), abort.status)
+            return HTMLResponse(abort.page(), abort.status)
         except Refused as refusal:
             return JSONResponse(refusal.body(), refusal.status)
         except Unhandled as error:
