@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from harness.judgement.grouping import field_of, word
 from harness.judgement.records import Claim, Completion, Intent, Observation, Record, Subject
@@ -14,6 +14,10 @@ from harness.judgement.values import Unknown
 
 #: The operation that takes one: everything that a system says, and every card, while nothing is changed.
 LOOK = "look"
+#: The probe that reads what a host has to do with its cards.
+HOST: Final = "host"
+#: The probe that gets images from a controller as the agents of its hosts do.
+DOWNLOAD: Final = "file-server"
 #: Operations that bring a system to forget what it had said.
 REMOVALS = ("image-remove", "image-delete", "image-apply", "label-remove")
 
@@ -23,7 +27,8 @@ class Look:
     """Everything that a system said at one moment of lab time, and what its cards showed then.
 
     ``said``: kind of record (``image``, ``state``, ``label``, ``device``, ``host``, ``alarm``) -> its claims.
-    ``cards``: card's name -> what was read from it. ``asked``: the kinds that were asked for.
+    ``cards``: card's name -> what was read from it; ``hosts``: hostname -> the same. ``asked``: the kinds
+    that were asked for. ``refusal``: the system's words, where it refused to say one of them.
     """
 
     seq: int
@@ -33,6 +38,8 @@ class Look:
     asked: tuple[str, ...] = ()
     said: dict[str, list[Claim]] = field(default_factory=lambda: defaultdict(list))
     cards: dict[str, Observation] = field(default_factory=dict)
+    hosts: dict[str, Observation] = field(default_factory=dict)
+    refusal: str = ""
 
     def card_at(self, hostname: Any, address: Any) -> str:
         """Return the card that answered at a host's address in this look; empty where none did."""
@@ -66,6 +73,10 @@ class SystemStory:
         self.changes: list[Intent] = []
         #: Image's uuid -> what it is, from its bytes.
         self.images: dict[str, Mapping[str, Any]] = {}
+        #: What the controller's file server gave of images.
+        self.downloads: list[Observation] = []
+        #: What the system answered to each change: the intent -> the record that it spoke of.
+        self.answers: dict[int, Claim] = {}
         #: The same of the system controller that it gets its images from.
         self.parent_images: Mapping[str, Mapping[str, Any]] = {}
         #: Changes that did not return as they should.
@@ -87,22 +98,34 @@ class SystemStory:
         elif isinstance(record, Completion):
             if self._open is not None and record.intent == self._open.seq:
                 self._open.whole = record.how == "returned"
+                if record.error.get("kind") == "device":
+                    self._open.refusal = record.error.get("message", "")
                 self.looks.append(self._open)
                 self._open = None
             elif record.how != "returned":
                 self.refused.add(record.intent)
         elif isinstance(record, Claim):
             kind = kind_of(record)
+            if record.intent is not None:
+                self.answers.setdefault(record.intent, record)
             if self._open is not None:
                 self._open.said[kind].append(record)
             if kind == "state":
                 self._words.append((record, self._open))
         elif isinstance(record, Observation):
-            facts = record.values.get("image")
-            if isinstance(facts, Mapping):
-                self.images[record.subject.name.rpartition("/")[2]] = record.values
-            elif self._open is not None:
-                self._open.cards[record.subject.name] = record
+            self._take_observation(record)
+
+    def _take_observation(self, record: Observation) -> None:
+        image = record.subject.name.rpartition("/")[2]
+        if record.probe == DOWNLOAD:
+            self.downloads.append(record)
+        if isinstance(record.values.get("image"), Mapping):
+            if record.probe != DOWNLOAD or image not in self.images:  # what was uploaded is what an image is
+                self.images[image] = record.values
+        elif self._open is not None and record.probe == HOST:
+            self._open.hosts[word(record.values, "hostname")] = record
+        elif self._open is not None and record.subject.kind == "card":
+            self._open.cards[record.subject.name] = record
 
     # -- asking ---------------------------------------------------------------------------------------
 

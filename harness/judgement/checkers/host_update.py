@@ -75,7 +75,8 @@ def _update(look: Look, claim: Claim, earlier: list[Look]) -> _Finding:
         lasts = moment_of(claim) - since
         truth += f", and it is said for {lasts:.0f} s"
         if lasts >= AUDIT_SECONDS:
-            kind = VerdictKind.STALE if statuses else VerdictKind.LOST
+            silent = not statuses or "pending" in statuses  # the update was taken, and nothing comes of it
+            kind = VerdictKind.LOST if silent else VerdictKind.STALE
     return _Finding(kind, claimed, truth, records)
 
 

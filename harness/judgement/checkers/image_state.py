@@ -44,6 +44,9 @@ def _of_no_card(story: SystemStory, each: Word) -> Verdict:
 
 def _verdict(story: SystemStory, words: Words, said: Sequence[Word], index: int, *, ended: bool) -> Verdict:
     each = said[index]
+    if not each.image:
+        why = "a state is one of an image, and this is of none"
+        return _told(story, each, VerdictKind.MISREPORT, Holding(Unknown(why), why, "the documents", ()))
     if each.status == "completed":
         return _on_completed(story, words, said, index)
     if each.status == "failed":

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.judgement.checkers.holding import active_holding
 from harness.judgement.checkers.image_state import written_over
+from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed
 from harness.judgement.grouping import Operation, field_of, word
 from harness.judgement.model import Outcome, OutcomeOf, worst_outcome
 from harness.judgement.system_story import Look, SystemStory, Word
@@ -21,6 +22,8 @@ CHANGES: Final = frozenset(
     }
 )  # fmt: skip
 _OWED: Final = ("pending", "failed")
+#: What a refusal is where the scenario says what the system must do with an act (``promise``).
+_REFUSED: Final = {"refused": Outcome.AS_INTENDED, "taken": Outcome.BREACH}
 _PROMISED: Final = "of it documents promise that"
 
 
@@ -33,11 +36,15 @@ class _Told(NamedTuple):
 def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
     """Return how a change of a system turned out (the rules are in docs/verdicts.md)."""
     intent, done = operation.intent, operation.completion
+    promise = word(intent.parameters, "promise")
     if done is None or done.how in ("timed-out", "never"):
         told = _Told(Outcome.UNKNOWN, "it did not return")
     elif done.how == "raised":
         refused = done.error.get("kind") == "device"
-        told = _Told(Outcome.FAILED if refused else Outcome.UNKNOWN, done.error.get("message", ""))
+        outcome = _REFUSED.get(promise, Outcome.FAILED) if refused else Outcome.UNKNOWN
+        told = _Told(outcome, done.error.get("message", ""))
+    elif promise == "refused":
+        told = _Told(Outcome.BREACH, "the system took it, and must refuse it")
     elif intent.operation == "host-update":
         told = _update(story, operation)
     elif intent.operation in ("host-unlock", "host-reboot"):
@@ -78,6 +85,14 @@ def _update(story: SystemStory, operation: Operation) -> _Told:
     }
     found = [_image(story, words, key, seq, after, end) for key in sorted(owed)]
     found += _after_failed_root_key(story, owed, before, after)
+    found += [
+        _Told(Outcome.BREACH, reason, records)
+        for reason, records in (
+            *out_of_order(story, hostname, seq, end),
+            *rivals_owed(story, before, owed),
+            *retimers_due(story, hostname, before, after, owed),
+        )
+    ]
     if not found:
         return _Told(Outcome.AS_INTENDED, "nothing was owed")
     worst = worst_outcome([each.outcome for each in found])
@@ -119,14 +134,14 @@ def _after_failed_root_key(
         written = [
             other
             for of_card, other in sorted(owed)
-            if of_card == card and other != image and _status(after, card, other) == "completed"
+            if of_card == card and other != image and _status(after, card, other) not in ("pending", "")
         ]
         counts: list[Any] = [field_of(look.cards.get(card), "flash_count") for look in (before, after)]
         if written:
             names = ", ".join(story.image_name(other) for other in written)
             yield _Told(
                 Outcome.BREACH,
-                f"{names} was written to {card} (flash count {counts[0]} -> {counts[1]}) after "
+                f"{names} was begun on {card} (flash count {counts[0]} -> {counts[1]}) after "
                 f"{story.image_name(image)} had failed there",
                 (before.seq, after.seq),
             )

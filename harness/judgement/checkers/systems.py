@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from harness.judgement.checkers.across import check_across
 from harness.judgement.checkers.applied import check_applied
 from harness.judgement.checkers.device_fields import check_device_fields
+from harness.judgement.checkers.floating_labels import check_floating_labels
 from harness.judgement.checkers.host_update import check_hosts
 from harness.judgement.checkers.image_state import check_image_states
 from harness.judgement.checkers.kept_states import check_kept_states
 from harness.judgement.checkers.orchestration import check_orchestration, strategy_outcomes
+from harness.judgement.checkers.stored_images import check_stored_images
 from harness.judgement.checkers.sync_alarm import check_sync_alarms
 from harness.judgement.checkers.sync_status import check_sync_status
 from harness.judgement.checkers.system_acts import CHANGES, act_outcome
@@ -40,6 +42,8 @@ def check_systems(block: Block) -> tuple[list[OutcomeOf], list[Verdict]]:
         verdicts += check_hosts(story)
         verdicts += check_device_fields(story)
         verdicts += check_update_alarm(story)
+        verdicts += check_stored_images(story)
+        verdicts += check_floating_labels(story)
     for cloud in clouds.values():
         verdicts += check_cloud(cloud, ended=block.ended)
     return outcomes, verdicts
