@@ -1,4 +1,4 @@
-"""The machine-readable results of a run: one JSON document, schema ``hil-results/1``."""
+"""The machine-readable results of a run: one JSON document, schema ``hil-results/2``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import contextlib
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InfrastructureError
 from harness.judgement.judge import Judgement, ScenarioJudgement
-from harness.judgement.model import OutcomeOf, Verdict, VerdictKind
+from harness.judgement.model import (
+    VERDICT_RANK,
+    Outcome,
+    OutcomeOf,
+    Verdict,
+    VerdictKind,
+    worst_outcome,
+)
 from harness.judgement.records import Subject, to_json
 
-SCHEMA = "hil-results/1"
+SCHEMA = "hil-results/2"
 FILE_NAME = "results.json"
 
 
@@ -46,7 +54,9 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
     ``scenarios``: name, subject, state (``as-stated``, ``not-as-stated``, ``interrupted`` or a run
     state), reason, what was stated, outcome and worst verdict per reporter, reasons, and every outcome
     and every verdict other than MATCH in full. ``outside``: verdicts from between the scenarios.
-    Sequence numbers are those of the history that the scenario is in.
+    Sequence numbers are those of the history that the scenario is in. ``verdicts`` (since 2): of each
+    scenario the worst verdict on what each reporter said of each subject, MATCH too: ``subject`` (its name),
+    ``verdict``, ``claims`` (each statement it rests on), ``truth``; where the subject has an outcome, that.
     """
     return {
         "schema": SCHEMA,
@@ -63,6 +73,7 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
             "verdicts": {kind.value: count for kind, count in judgement.count_verdicts().items()},
         },
         "scenarios": [_scenario(scenario) for scenario in judgement.scenarios],
+        "verdicts": [said for scenario in judgement.scenarios for said in _said(scenario)],
         "outside": [_verdict(v) for v in judgement.outside if v.kind is not VerdictKind.MATCH],
     }
 
@@ -93,6 +104,28 @@ def _scenario(scenario: ScenarioJudgement) -> dict[str, Any]:
             {"as_stated": scenario.states(verdict), **_verdict(verdict)} for verdict in scenario.divergences
         ],
     }
+
+
+def _said(scenario: ScenarioJudgement) -> Iterator[dict[str, Any]]:
+    worst: dict[tuple[str, str], Verdict] = {}
+    for verdict in scenario.judged:
+        key = verdict.reporter, verdict.subject.name
+        if key not in worst or VERDICT_RANK[verdict.kind] < VERDICT_RANK[worst[key].kind]:
+            worst[key] = verdict
+    outcomes: dict[str, list[Outcome]] = {}
+    for outcome in scenario.outcomes:
+        outcomes.setdefault(outcome.subject.name, []).append(outcome.outcome)
+    for (reporter, name), verdict in worst.items():
+        yield {
+            "scenario": scenario.name,
+            "subject": name,
+            "reporter": reporter,
+            "verdict": verdict.kind.value,
+            "claims": list(verdict.claims) or [verdict.claimed],
+            "truth": verdict.truth,
+            "how_read": verdict.how_read,
+            "as_stated": scenario.states(verdict),
+        } | ({"outcome": worst_outcome(outcomes[name]).value} if name in outcomes else {})
 
 
 def _subject(subject: Subject | None) -> dict[str, str] | None:

@@ -287,7 +287,7 @@ def test_results_for_programs(tmp_path: Path) -> None:
     assert path == tmp_path / "results.json"
     assert list(tmp_path.iterdir()) == [path]
     data = json.loads(path.read_text(encoding="utf-8"))
-    assert data["schema"] == "hil-results/1"
+    assert data["schema"] == "hil-results/2"
     assert data["runs"][0]["lab"] == "emulated"
     assert data["as_stated"] is False
     assert data["exit_codes"] == [1]
@@ -305,6 +305,10 @@ def test_results_for_programs(tmp_path: Path) -> None:
     assert told["records"] == [4, 7]
     assert reproduced["divergences"][0]["as_stated"] is True
     assert (left_out["state"], left_out["reason"]) == ("NOT_APPLICABLE", "why")
+    assert [said["verdict"] for said in data["verdicts"]].count("FALSE_SUCCESS") == 2
+    worst = next(said for said in data["verdicts"] if said["verdict"] == "FALSE_SUCCESS")
+    assert (worst["subject"], worst["truth"]) == (LIE.subject.name, LIE.truth)
+    assert worst["claims"] == [LIE.claimed]
 
 
 def test_results_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monkeypatch) -> None:
