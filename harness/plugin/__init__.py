@@ -69,11 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     config.stash[SESSION] = HilSession(config)
-    from harness.plugin import fixtures, registry_fixtures, system_fixtures
+    from harness.plugin import cloud_fixtures, fixtures, registry_fixtures, system_fixtures
 
     config.pluginmanager.register(fixtures, "hil-fixtures")
     config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
     config.pluginmanager.register(system_fixtures, "hil-system-fixtures")
+    config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
 
 
 @pytest.hookimpl(optionalhook=True)
