@@ -60,8 +60,8 @@ class Permits:
 class Gate:
     """Permits for one system; every check is made anew from what the system shows at that moment.
 
-    Somebody else may change the system between the check and the act; a card is known by its address alone
-    here, so that one which was exchanged or moved is told by the harness's own look at it, not by this.
+    Somebody else may change the system between the check and the act. A card that was exchanged or moved is
+    told by the harness's own look at it (:meth:`place`).
 
     :param name: the controller's name. :param cards: where the system has the cards of the inventory.
     :param real: whether they are real hardware. :param allowed: what ``--hil-irreversible`` names.
@@ -88,6 +88,16 @@ class Gate:
     def read_with(self, read: Callable[[str], Value[bytes]]) -> None:
         """Judge images that somebody else has uploaded by what ``read`` gives of a uuid, each time anew."""
         self._read = read
+
+    def place(self, card: CardEntry, place: Place | None) -> None:
+        """Know where a card of the inventory is now, by its identity; None: nobody knows."""
+        self._cards = {at: entry for at, entry in self._cards.items() if entry is not card}
+        if place is not None:
+            self._cards[place] = card
+
+    def knows(self, uuid: str) -> bool:
+        """Return whether the harness itself gave the image to the system."""
+        return uuid in self._known
 
     def learn(self, uuid: str, content: bytes, name: str = "") -> image_facts.ImageFacts:
         """Remember what the image ``uuid`` is, whose bytes the harness has just given to the system."""

@@ -26,24 +26,27 @@ class StoredImages:
     system: Reading
 
     def of(self, uuid: str) -> Value[bytes]:
-        """Return the bytes of the image ``uuid``, as :meth:`read` does."""
-        try:
-            return self.read(self.system.image(uuid))
-        except HarnessError as error:
-            return Unknown(error.message)
+        """Return the bytes that an agent would get of the image ``uuid``; Unknown where there are none."""
+        return self.given(uuid)[0]
 
-    def read(self, image: DeviceImage) -> Value[bytes]:
-        """Return the bytes that an agent would get of ``image``; Unknown with the reason where none."""
+    def given(self, uuid: str) -> tuple[Value[bytes], str]:
+        """Return the same, and the HTTP status with which the server did not give it; empty where it did."""
+        try:
+            return self._read(self.system.image(uuid))
+        except HarnessError as error:
+            return Unknown(error.message), ""
+
+    def _read(self, image: DeviceImage) -> tuple[Value[bytes], str]:
         parts = (image.bitstream_type, image.pci_vendor, image.pci_device)
         if not all(isinstance(part, str) and part for part in parts):
-            return Unknown("under which name it is stored is not shown")
+            return Unknown("under which name it is stored is not shown"), ""
         name = f"{'-'.join(map(str, parts))}-{image.uuid}.bit"  # section 1.1
         try:
-            return self.host.fetch(f"http://controller:{self._port()}/device_images/{name}")
+            return self.host.fetch(f"http://controller:{self._port()}/device_images/{name}"), ""
         except OSError as error:
-            return Unknown(f"the file server of the controller does not give {name}: {error.strerror}")
-        except HarnessError as error:
-            return Unknown(error.message)
+            why = error.strerror or str(error)
+            told = Unknown(f"the file server of the controller does not give {name}: {why}")
+            return told, why if why.isdecimal() else ""
 
     def _port(self) -> int:
         try:
@@ -54,8 +57,8 @@ class StoredImages:
         return int(said[0]) if said and said[0].isdecimal() else _PORT
 
 
-def downloaded(content: Value[bytes]) -> dict[str, Any]:
-    """Return what is recorded of a download: digest and size."""
+def downloaded(content: Value[bytes], status: str) -> dict[str, Any]:
+    """Return what is recorded of a download (:meth:`StoredImages.given`): digest and size, or the status."""
     if isinstance(content, Unknown):
-        return {"sha256": content, "size": content}
+        return {"sha256": content, "size": content, "http_status": status}
     return {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}

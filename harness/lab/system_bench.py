@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from harness.cards.driver import SETTLE, CardDriver
-from harness.errors import BlockedError, ConfigurationError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError, ControlPlaneError, InfrastructureError
 from harness.hosts.connect import connect
+from harness.images.facts import image_facts
 from harness.judgement.records import Claim, Intent, Observation, Record, Subject
 from harness.judgement.values import Unknown
 from harness.record.operations import Recording, recorded_operation
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from harness.controlplane.changes import WayIn
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.gate import Gate
+    from harness.controlplane.stored_images import StoredImages
     from harness.hosts.protocol import Host
     from harness.inventory.model import Card, Inventory, Lab
     from harness.lab.running import RunningLab
@@ -28,6 +31,8 @@ R = TypeVar("R", bound=Record)
 ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
 #: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
 _EMULATED_SETTLE: Final = 0.2
+#: Says that the retimers are to be reset at the next boot (fact sheet of StarlingX, section 3.2).
+_RETIMER_FLAG: Final = "/etc/platform/.sysinv_n3000_retimer"
 #: The files that CLI and inventory take their names from; read, because commands of hosts differ.
 _HOSTNAME: Final = "/proc/sys/kernel/hostname"
 
@@ -138,6 +143,7 @@ class SystemBench:
             self._open.callback(self.way.close)
             self.gate = self._gate(gated, allowed)
             self.driver = self._driver()
+            self._stored = self._stored_images(hosts)
         except BaseException:
             self.close()
             raise
@@ -179,6 +185,17 @@ class SystemBench:
 
         return SystemDriver(self.way, self.gate, self.history)
 
+    def _stored_images(self, hosts: Mapping[str, Host]) -> StoredImages | None:
+        """Return what reads images back, as the agent of a host does; the interlock judges by it."""
+        from harness.controlplane.stored_images import StoredImages
+
+        fetching = [*(placed.driver.host for placed in self.cards.values()), *hosts.values()]
+        if not fetching:
+            return None
+        stored = StoredImages(fetching[0], self.way)
+        self.gate.read_with(stored.of)
+        return stored
+
     def _rest(self) -> WayIn:
         from harness.controlplane.rest import RestWay
         from harness.lab.systems import login_of
@@ -200,16 +217,28 @@ class SystemBench:
         told = {"asked": list(self._asked), "reporter": self.driver.reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with recorded_operation(self.history, intent) as underway:
-            self.driver.images()
-            self.driver.states()
-            self.driver.labels()
-            for hostname in self.hostnames.values():
-                self._devices(hostname)
-                self.driver.host(hostname)
-            if "alarm" in self._asked:
-                self.driver.alarms()
-            for placed in self.cards.values():
-                self._card(placed, underway.intent)
+            refused = list(self._refused())
+            for name, placed in self.cards.items():
+                self._card(name, placed, underway.intent)
+            for hostname, host in {
+                placed.hostname: placed.driver.host for placed in self.cards.values()
+            }.items():
+                self._host(host, hostname, underway.intent)
+            if refused:
+                raise refused[0]
+
+    def _refused(self) -> Iterator[ControlPlaneError]:
+        """Ask for everything; yield what the system refuses to say, which keeps no other from being asked."""
+        parts: list[Callable[[], object]] = [self.driver.images, self.driver.states, self.driver.labels]
+        for hostname in self.hostnames.values():
+            parts += [partial(self._devices, hostname), partial(self.driver.host, hostname)]
+        if "alarm" in self._asked:
+            parts.append(self.driver.alarms)
+        for part in parts:
+            try:
+                part()
+            except ControlPlaneError as error:
+                yield error
 
     def _devices(self, hostname: str) -> None:
         """Ask for a host's devices; a list that shows no field of a card is followed by each of them."""
@@ -217,14 +246,48 @@ class SystemBench:
             if isinstance(device.bitstream_id, Unknown) and device.device_id == "0b30":
                 self.driver.device(hostname, device.name)
 
-    def _card(self, placed: PlacedCard, intent: int) -> None:
-        """Read a card, wherever it is by now, and record what it shows."""
+    def _host(self, host: Host, hostname: str, intent: int) -> None:
+        """Record what a host has to do with its cards at its next boot."""
+        due = host.run(["test", "-e", _RETIMER_FLAG])
+        values: dict[str, Any] = {"system": self.name, "hostname": hostname}
+        self.history.add(
+            Observation(
+                probe="host",
+                subject=Subject("record", f"{self.name}/host/{hostname}", host.name),
+                values=values | {"retimer_flag": due.exit_code == 0},
+                sources={"retimer_flag": _RETIMER_FLAG},
+                intent=intent,
+            )
+        )
+
+    def download(self, images: Iterable[str]) -> None:
+        """Record what the controller gives of images (uuids), as the agent of a host gets it."""
+        from harness.controlplane.stored_images import PROBE, downloaded
+
+        if self._stored is None:
+            return
+        for uuid in images:
+            content, status = self._stored.given(uuid)
+            values = downloaded(content, status)
+            if not isinstance(content, Unknown) and not self.gate.knows(uuid):
+                values["image"] = image_facts(content, uuid).to_json()
+            subject = Subject("record", f"{self.name}/image/{uuid}")
+            place = f"HTTP of the controller, by curl on {self._stored.host.name}"
+            self.history.add(
+                Observation(probe=PROBE, subject=subject, values=values, sources={"sha256": place})
+            )
+
+    def _card(self, name: str, placed: PlacedCard, intent: int) -> None:
+        """Read a card, wherever it is by now, record what it shows, and let the interlock know its place."""
         card = placed.driver
         truth = card.truth()
         if not truth.on_bus:
             with suppress(InfrastructureError):  # it is off the bus: that is what was read
                 card.locate()
                 truth = card.truth()
+        entry = self._lab.entry.card(name)[1]
+        known = entry.identity is None or truth.identity == entry.identity
+        self.gate.place(entry, (placed.hostname, card.address) if truth.on_bus and known else None)
         self.history.add(
             Observation(
                 probe="card",

@@ -36,10 +36,13 @@ class Machine:
 class System:
     """A system that has one image."""
 
+    def __init__(self, image: DeviceImage) -> None:
+        self._image = image
+
     def image(self, ident: str) -> DeviceImage:
         if ident != IMAGE.uuid:
             raise NoSuchRecordError(f"no image {ident}")
-        return IMAGE
+        return self._image
 
 
 @pytest.mark.parametrize(
@@ -48,27 +51,31 @@ class System:
 )
 def test_bytes_come_from_the_port_that_the_platform_is_configured_to(configuration, port) -> None:
     machine = Machine(configuration, {f"http://controller:{port}/device_images/{NAME}": b"bytes"})
-    content = StoredImages(machine, System()).of(IMAGE.uuid)
-    assert content == b"bytes"
-    assert downloaded(content) == {"sha256": hashlib.sha256(b"bytes").hexdigest(), "size": 5}
+    stored = StoredImages(machine, System(IMAGE))
+    assert stored.of(IMAGE.uuid) == b"bytes"
+    digest = hashlib.sha256(b"bytes").hexdigest()
+    assert downloaded(*stored.given(IMAGE.uuid)) == {"sha256": digest, "size": 5}
 
 
 @pytest.mark.parametrize(
-    ("image", "why"),
-    [(IMAGE, "does not give .*: 404"), (DeviceImage("0a1b", "root-key"), "is not shown")],
+    ("image", "status", "why"),
+    [(IMAGE, "404", "does not give .*: 404"), (DeviceImage("0a1b", "root-key"), "", "is not shown")],
 )
-def test_what_is_not_to_be_had_is_unknown(image, why) -> None:
-    content = StoredImages(Machine({}, {}), System()).read(image)
+def test_what_is_not_to_be_had_is_unknown(image, status, why) -> None:
+    content, refused = StoredImages(Machine({}, {}), System(image)).given("0a1b")
     assert isinstance(content, Unknown)
-    assert content == downloaded(content)["sha256"]
     assert re.search(why, content.reason)
+    assert refused == status
+    assert downloaded(content, status) == {"sha256": content, "size": content, "http_status": status}
 
 
-def test_a_host_that_is_away_makes_it_unknown_too() -> None:
+@pytest.mark.parametrize("error", [UnreachableError("worker is away"), OSError(5, "curl: command not found")])
+def test_a_host_that_cannot_ask_says_nothing_of_the_server(error) -> None:
     place = f"http://controller:8080/device_images/{NAME}"
-    gone = StoredImages(Machine({}, {place: UnreachableError("worker is away")}), System())
-    assert gone.read(IMAGE) == Unknown("worker is away")
+    content, status = StoredImages(Machine({}, {place: error}), System(IMAGE)).given("0a1b")
+    assert isinstance(content, Unknown)
+    assert status == ""
 
 
 def test_an_image_that_there_is_not_has_no_bytes() -> None:
-    assert StoredImages(Machine({}, {}), System()).of("other") == Unknown("no image other")
+    assert StoredImages(Machine({}, {}), System(IMAGE)).of("other") == Unknown("no image other")
