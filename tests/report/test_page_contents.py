@@ -10,7 +10,7 @@ from support.told_runs import LIE, TIMES, Run
 
 from harness.judgement.judge import judge
 from harness.judgement.records import Claim, Evidence, Fault, Record, Subject
-from harness.report.page.contents import SHOWN, Contents, contents
+from harness.report.page.contents import CELLS, SHOWN, Contents, contents
 from harness.report.page.timeline import WIDTH, Timeline, timeline
 
 CARD = Subject("card", "one/card0", "one", "0000:b2:00.0")
@@ -90,6 +90,17 @@ def test_the_matrix_has_a_column_for_each_device_and_a_row_for_each_scenario() -
         "plan.py::test_other[A/csk0]": (None, "as-stated", None),
         "plan.py::test_push": (None, None, "BLOCKED"),
     }
+
+
+def test_a_matrix_of_more_than_anybody_reads_has_its_worst_rows() -> None:
+    run = Run()
+    devices = CELLS // 50
+    for number in range(devices):
+        run.flash(f"plan.py::test_{number}", f"host{number}/card0", lies=number == devices - 1)
+    matrix = contents_of(run).matrix
+    assert len(matrix.devices) * len(matrix.rows) <= CELLS
+    assert (len(matrix.rows), matrix.left_out) == (50, devices - 50)
+    assert matrix.rows[-1][0] == f"plan.py::test_{devices - 1}"
 
 
 def test_a_row_leads_to_its_evidence_and_says_why_there_is_no_result() -> None:

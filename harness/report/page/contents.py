@@ -30,6 +30,8 @@ from harness.report.results import state_of
 
 #: So many scenarios with a divergence are told with their evidence; of more, the rows and results.json.
 SHOWN: Final = 300
+#: Cells of the matrix; a browser lays out no table of millions, and nobody reads one.
+CELLS: Final = 8000
 #: Characters of one piece of raw evidence.
 _RAW: Final = 6000
 
@@ -98,10 +100,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Devices across, scenarios down; a cell has the worst of what ran there, None where nothing did."""
+    """Devices across, scenarios down; a cell has the worst of what ran there, None where nothing did.
+
+    ``left_out``: rows that there was no room for; those that are good everywhere go first.
+    """
 
     devices: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Row | None, ...]], ...]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +237,14 @@ def _matrix(rows: Sequence[Row]) -> Matrix:
         at = cells.setdefault(_generic(row.scenario, row.device), {})
         if row.device not in at or _BADNESS.get(row.state, 0) > _BADNESS.get(at[row.device].state, 0):
             at[row.device] = row
-    return Matrix(devices, tuple((name, tuple(at.get(d) for d in devices)) for name, at in cells.items()))
+    room = CELLS // max(len(devices), 1)
+    shown = list(cells)
+    if len(shown) > room:
+        bad = {name: max(_BADNESS.get(row.state, 0) for row in at.values()) for name, at in cells.items()}
+        worst = frozenset(sorted(shown, key=lambda name: -bad[name])[:room])
+        shown = [name for name in shown if name in worst]
+    rows_shown = tuple((name, tuple(cells[name].get(device) for device in devices)) for name in shown)
+    return Matrix(devices, rows_shown, len(cells) - len(shown))
 
 
 _BADNESS: Final = {
