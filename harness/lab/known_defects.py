@@ -40,11 +40,18 @@ def known_defects(release: str | None = None, kind: str | None = None) -> list[d
 
 def catalogue() -> list[KnownDefect]:
     """Return all known defects, those of systems first."""
+    from harness.emulator.distributed_cloud.known import CLOUD_DEFECTS
     from harness.emulator.starlingx.defects import DEFECTS
 
+    clouds = {each.name for each in CLOUD_DEFECTS}
     systems = [
         KnownDefect(
-            name, getattr(each, "kind", "system"), each.reference, each.claims, each.predicts, each.releases
+            name,
+            "cloud" if name in clouds else "system",
+            each.reference,
+            each.claims,
+            each.predicts,
+            each.releases,
         )
         for name, each in DEFECTS.items()
     ]
