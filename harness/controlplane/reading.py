@@ -137,7 +137,7 @@ def of_text(name: str, text: Value[str]) -> Any:
     if name in _FLAGS:
         return _WORDS.get(text, Unknown(f"no boolean: {text!r}"))
     if name in _NUMBERS:
-        return int(text) if _NUMBER.fullmatch(text) else Unknown(f"no number: {text!r}")
+        return int(text) if _NUMBER.fullmatch(text.strip()) else Unknown(f"no number: {text!r}")
     return text
 
 
