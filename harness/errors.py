@@ -77,6 +77,10 @@ class LinkLostError(UnreachableError):
     """The link to a host broke while something was being asked of it."""
 
 
+class NotActiveError(InfrastructureError):
+    """A host is not the active controller of its system; its command was not let in, and asked nothing."""
+
+
 class DeviceError(HarnessError):
     """The device under test answered with a failure of its own."""
 

@@ -61,11 +61,6 @@ class WayIn(Reading, Protocol):
         """The last answer, raw."""
         ...
 
-    @property
-    def shows_alarms(self) -> bool:
-        """Whether alarms can be asked for."""
-        ...
-
     def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:
         """Carry out a change once; return what the system answered to it.
 

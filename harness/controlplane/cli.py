@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
+from harness.controlplane.active import Controllers
 from harness.controlplane.changes import Change, PermitMaker
 from harness.controlplane.command import Command
 from harness.controlplane.protocol import (
@@ -29,7 +30,6 @@ from harness.errors import (
     ControlPlaneError,
     HarnessBug,
     NoSuchRecordError,
-    NotOfferedError,
 )
 from harness.hosts.protocol import Host
 from harness.judgement.records import Evidence
@@ -54,26 +54,28 @@ _COMMANDS: Final = {
 class CliWay:
     """Asks one system by its command on a controller.
 
-    :param name: the controller's name in the inventory. :param host: the active controller.
+    :param name: the controller's name in the inventory. :param hosts: of which one is the active controller.
     :param region: of the system, where it is not the one of the controller's own login.
     :param deadline: seconds for one command.
     """
 
     reporter: Final = "system"
-    shows_alarms: Final = False
 
-    def __init__(self, name: str, host: Host, *, region: str = "", deadline: float = 60.0) -> None:
+    def __init__(self, name: str, *hosts: Host, region: str = "", deadline: float = 60.0) -> None:
         self.name = name
+        controllers = Controllers(name, hosts)
         program = ("system", *(("--os-region-name", region) if region else ()))
-        self._system = Command(name, host, program, deadline=deadline)
+        self._system = Command(name, controllers, program, deadline=deadline)
+        self._fm = Command(name, controllers, ("fm",), deadline=deadline)
+        self._asked = self._system
 
     @property
     def evidence(self) -> Evidence:
         """The last answer, raw."""
-        return self._system.evidence
+        return self._asked.evidence
 
     def close(self) -> None:
-        """Release the connection to the controller; may be called twice."""
+        """Release the connections to the controllers; may be called twice."""
         self._system.close()
 
     # -- reading --------------------------------------------------------------------------------------
@@ -113,15 +115,16 @@ class CliWay:
         return from_table(HostState, self._properties("host-show", hostname))
 
     def alarms(self) -> list[Alarm]:
-        """:raises NotOfferedError: always: `system` shows no alarms."""
-        raise NotOfferedError(
-            f"The command `system` of {self.name} shows no alarms.", hint="Ask the API of the system."
-        )
+        """Return the alarms that are set, as `fm` shows them: without blanks at the end of a text."""
+        self._asked = self._fm
+        shown = self._fm.ask("alarm-list", "--nowrap", "--uuid")
+        return [from_table(Alarm, row) for row in only_table(shown).rows] if shown.strip() else []
 
     # -- changing -------------------------------------------------------------------------------------
 
     def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:
         """Carry out a change once, by the one command that its permit covers."""
+        self._asked = self._system
         if change.act == "image-upload":
             return [self._upload(change.image, permits)]
         if change.act == "label-remove":
@@ -155,7 +158,7 @@ class CliWay:
         if image is None:
             raise HarnessBug("An upload without an image was to be carried out.")
         path = f"/tmp/hil-{uuid.uuid4()}.bin"
-        host, digest = self._system.host, hashlib.sha256(image.content).hexdigest()
+        digest = hashlib.sha256(image.content).hexdigest()
         form = image.form()
         command = ["device-image-upload", path]
         command += [form.pop(name) for name in ("bitstream_type", "pci_vendor", "pci_device")]
@@ -165,14 +168,19 @@ class CliWay:
                 command += [option] if value == "True" else []
             else:
                 command.append(f"{option}={value}")
-        host.put(image.content, path, permit=permits.write(host.name, path), deadline=_UPLOAD_DEADLINE)
-        try:
-            unchanged = f'[ "$(sha256sum <{path})" = "{digest}  -" ] || exit {_CHANGED}; '
-            shown = self._system.change(command, permits, before=unchanged, deadline=_UPLOAD_DEADLINE)
-        finally:
-            words = ["rm", "-f", path]
-            host.run(words, permit=permits.command(host.name, words))
-        tables = parse_tables(shown)
+        unchanged = f'[ "$(sha256sum <{path})" = "{digest}  -" ] || exit {_CHANGED}; '
+
+        def upload(host: Host) -> str:
+            host.put(image.content, path, permit=permits.write(host.name, path), deadline=_UPLOAD_DEADLINE)
+            try:
+                return self._system.change(
+                    command, permits, host=host, before=unchanged, deadline=_UPLOAD_DEADLINE
+                )
+            finally:
+                words = ["rm", "-f", path]
+                host.run(words, permit=permits.command(host.name, words))
+
+        tables = parse_tables(self._system.controllers.on_active(upload))
         row = tables[0].properties() if len(tables) == 1 else {}
         if row.get("uuid", "") in ("", "None"):
             raise ControlPlaneError(
@@ -210,10 +218,12 @@ class CliWay:
     # -- asking ---------------------------------------------------------------------------------------
 
     def _listing(self, *words: str) -> Sequence[Row]:
+        self._asked = self._system
         shown = self._system.ask(words[0], "--nowrap", *words[1:])
         return only_table(shown).rows if shown.strip() else ()
 
     def _properties(self, *words: str) -> Row:
+        self._asked = self._system
         return only_table(self._system.ask(*words)).properties()
 
 

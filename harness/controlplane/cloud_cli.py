@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from harness.controlplane.active import Controllers
 from harness.controlplane.changes import PermitMaker
 from harness.controlplane.cloud_protocol import (
     FIRMWARE,
@@ -38,16 +39,16 @@ _OPTIONS: Final = {
 class CloudCli:
     """Asks one system controller by its command `dcmanager`.
 
-    :param name: the controller's name in the inventory. :param host: the active controller.
+    :param name: the controller's name in the inventory. :param hosts: of which one is the active controller.
     :param deadline: seconds for one command.
     """
 
     reporter: Final = "dcmanager-cli"
 
-    def __init__(self, name: str, host: Host, *, deadline: float = 60.0) -> None:
+    def __init__(self, name: str, *hosts: Host, deadline: float = 60.0) -> None:
         self.name = name
         self.evidence = Evidence("", "")
-        self._dcmanager = Command(name, host, ("dcmanager",), deadline=deadline)
+        self._dcmanager = Command(name, Controllers(name, hosts), ("dcmanager",), deadline=deadline)
 
     def close(self) -> None:
         """Release the connection to the controller; may be called twice."""

@@ -26,12 +26,14 @@ DEVICE_COLUMNS: Final = (
     "numa_node", "enabled",
 )  # fmt: skip
 HOST_COLUMNS: Final = ("id", "hostname", "personality", "administrative", "operational", "availability")
+ALARM_COLUMNS: Final = ("UUID", "Alarm ID", "Reason Text", "Entity ID", "Severity", "Time Stamp")
 SUBCLOUD_COLUMNS: Final = (
     "id", "name", "management", "availability", "deploy status", "sync", "backup status", "prestage status",
 )  # fmt: skip
 STEP_COLUMNS: Final = ("cloud", "stage", "state", "details", "started_at", "finished_at")
 _TABLES: Final = (
-    IMAGE_COLUMNS, STATE_COLUMNS, LABEL_COLUMNS, DEVICE_COLUMNS, HOST_COLUMNS, SUBCLOUD_COLUMNS, STEP_COLUMNS,
+    IMAGE_COLUMNS, STATE_COLUMNS, LABEL_COLUMNS, DEVICE_COLUMNS, HOST_COLUMNS, ALARM_COLUMNS,
+    SUBCLOUD_COLUMNS, STEP_COLUMNS,
 )  # fmt: skip
 _KNOWN: Final = {re.sub(r"\s", "", name): name for columns in _TABLES for name in columns}
 #: Words that no blank is in, so that the pieces of one belong together without.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from harness.controlplane.active import Controllers
 from harness.controlplane.changes import PermitMaker
 from harness.controlplane.faults import command_error
 from harness.errors import ControlPlaneError, LoginRefusedError
@@ -16,22 +17,24 @@ from harness.judgement.records import Evidence
 class Command:
     """One program with the words that it is always given.
 
-    :param name: the controller's name in the inventory. :param host: the active controller.
+    :param name: the controller's name in the inventory. :param controllers: where it may run.
     :param program: such as ``("system", "--os-region-name", "SystemController")``.
     :param deadline: seconds for one command.
     """
 
-    def __init__(self, name: str, host: Host, program: Sequence[str], *, deadline: float = 60.0) -> None:
+    def __init__(
+        self, name: str, controllers: Controllers, program: Sequence[str], *, deadline: float = 60.0
+    ) -> None:
         self.name = name
-        self.host = host
+        self.controllers = controllers
         self.evidence = Evidence("", "")
         self._program = tuple(program)
         self._deadline = deadline
         self._refused: LoginRefusedError | None = None
 
     def close(self) -> None:
-        """Release the connection to the controller; may be called twice."""
-        self.host.close()
+        """Release the connections to the controllers; may be called twice."""
+        self.controllers.close()
 
     def ask(self, *words: str) -> str:
         """Run a command that reads; return what it showed.
@@ -39,13 +42,18 @@ class Command:
         :raises ControlPlaneError: it failed, or showed nothing at all.
         """
         self._check_login()
-        return self._checked(words, self.host.run([*self._program, *words], deadline=self._deadline))
+
+        def ask(host: Host) -> str:
+            return self._checked(words, host, host.run([*self._program, *words], deadline=self._deadline))
+
+        return self.controllers.on_active(ask)
 
     def change(
         self,
         words: Sequence[str],
         permits: PermitMaker,
         *,
+        host: Host | None = None,
         before: str = "",
         silent: bool = False,
         deadline: float | None = None,
@@ -54,14 +62,19 @@ class Command:
 
         Where a controller asks to confirm, it is told not to: `--yes` is not known to all releases.
 
+        :param host: where it runs, and nowhere else; by default on the active controller.
         :param before: shell text that comes first. :param silent: it may show nothing.
         """
         self._check_login()
         line = shlex.join([*self._program, *words])
         argv = ["bash", "-c", f"{before}source {OPENRC} >&2; CLI_CONFIRMATIONS=disabled {line}"]
-        permit = permits.command(self.host.name, argv)
-        result = self.host.run(argv, permit=permit, deadline=deadline or self._deadline)
-        return self._checked(words, result, silent=silent)
+
+        def change(there: Host) -> str:
+            permit = permits.command(there.name, argv)
+            result = there.run(argv, permit=permit, deadline=deadline or self._deadline)
+            return self._checked(words, there, result, silent=silent)
+
+        return change(host) if host is not None else self.controllers.on_active(change)
 
     def no_success(self, words: Sequence[str], shown: str) -> ControlPlaneError:
         """Return the error that an output is which shows no success, though the command ended well."""
@@ -76,16 +89,19 @@ class Command:
         if self._refused is not None:
             raise self._refused
 
-    def _checked(self, words: Sequence[str], result: CommandResult, *, silent: bool = False) -> str:
+    def _checked(
+        self, words: Sequence[str], host: Host, result: CommandResult, *, silent: bool = False
+    ) -> str:
         what = f"{self._program[0]} {' '.join(words)}"
         self.evidence = Evidence(result.text, what, result.exit_code)
         if result.lost:
             raise ControlPlaneError(
-                f"The link to {self.host.name} broke while `{what}` ran.",
+                f"The link to {host.name} broke while `{what}` ran.",
                 hint="Whether a change took place is not known; look before asking again.",
             )
         if result.exit_code != 0:
-            error = command_error(self.name, what, result.exit_code, result.stderr or result.stdout)
+            said = result.stderr or result.stdout
+            error = command_error(self.name, host.name, what, result.exit_code, said)
             self._refused = error if isinstance(error, LoginRefusedError) else None
             raise error
         if not result.stdout and not silent:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from harness.controlplane.changes import Change, WayIn
@@ -71,6 +72,7 @@ class SystemDriver(Told[WayIn]):
     ) -> None:
         super().__init__(way, history, clock=clock)
         self._gate = gate
+        self._promise: dict[str, str] = {}
 
     # -- what it says ---------------------------------------------------------------------------------
 
@@ -114,11 +116,10 @@ class SystemDriver(Told[WayIn]):
         """Record everything that the system says and what its cards hold, while nothing is asked of it.
 
         What it refuses to list, such as all images for one that it cannot show, does not keep the rest from
-        being recorded; that refusal is raised at the end. Alarms are passed over where the way in has none.
+        being recorded; that refusal is raised at the end.
 
         :param cards: hostname in the system, and the card in that host.
         """
-        asked = [kind for kind in ASKED if kind != "alarm" or self._way.shows_alarms]
         parts: dict[str, Callable[[], Sequence[Said]]] = {
             "image": self._way.images,
             "state": self._way.states,
@@ -126,8 +127,8 @@ class SystemDriver(Told[WayIn]):
             "alarm": self._way.alarms,
         }
         refused: list[ControlPlaneError] = []
-        with self._recorded("look", "", {"asked": asked}) as intent:
-            for kind in asked:
+        with self._recorded("look", "", {"asked": list(ASKED)}) as intent:
+            for kind in ASKED:
                 try:
                     if kind in parts:
                         self._claimed(parts[kind](), intent)
@@ -275,8 +276,18 @@ class SystemDriver(Told[WayIn]):
             raise TypeError(f"{change.act} was answered by a {type(said).__name__}")
         return said
 
+    @contextmanager
+    def promised(self, what: Literal["refused", "taken"]) -> Iterator[None]:
+        """Let it be recorded of the changes meanwhile what the system must do with them."""
+        self._promise = {"promise": what}
+        try:
+            yield
+        finally:
+            self._promise = {}
+
     def _change(self, change: Change) -> list[Said]:
-        with self._recorded(change.act, change.target, change.parameters()) as intent:
+        said = change.parameters() | self._promise
+        with self._recorded(change.act, change.target, said) as intent:
             permits = self._gate.permits(change, self._way)
             return self._claimed(self._way.carry_out(change, permits), intent)
 

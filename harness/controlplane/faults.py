@@ -12,8 +12,10 @@ from harness.errors import (
     InfrastructureError,
     LoginRefusedError,
     NoSuchRecordError,
+    NotActiveError,
     NotOfferedError,
 )
+from harness.hosts.commands import OPENRC
 
 #: The texts by which sysinv and its command say that they do not know what was named (sections 2.1 to 2.7).
 _NO_SUCH: Final = re.compile(
@@ -22,6 +24,12 @@ _NO_SUCH: Final = re.compile(
 )
 #: A bad request of dcmanager's that names what there is not is refused, and no question for that.
 _REFUSED: Final = re.compile(r"Unable to (?:create|apply|abort|delete) strategy")
+#: The file of the login, where it is not the active controller's, or where there is none (section 2.7).
+_NOT_ACTIVE: Final = re.compile(
+    rf"can only be loaded from the active controller|{re.escape(OPENRC)}: No such file or directory"
+)
+#: The library that draws the tables is too old (trap 3 of section 2.7).
+_OLD_TABLES: Final = "_stringify_row() takes"
 _TAG: Final = re.compile(r"<[^>]*>")
 _LONGEST: Final = 400
 
@@ -68,10 +76,18 @@ def answered_error(name: str, what: str, status: int, body: str, *, names: bool)
     return ControlPlaneError(f"{name} refuses {what} ({status}): {text}")
 
 
-def command_error(name: str, what: str, code: int, said: str) -> HarnessError:
-    """Return the error that a command which ended with ``code`` is. ``said``: what it printed on stderr."""
+def command_error(name: str, host: str, what: str, code: int, said: str) -> HarnessError:
+    """Return the error that a command which ended with ``code`` on ``host`` is.
+
+    ``said``: what it, and the file of the login, printed on stderr.
+    """
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     text = (lines or ["it said nothing"])[-1][:_LONGEST]
+    if any(_NOT_ACTIVE.search(line) for line in lines):
+        return NotActiveError(
+            f"`{what}` of {name} has no login on {host}: {text}.",
+            hint=f"Is it the active controller? Only there does {OPENRC} give the password.",
+        )
     if code == 127:
         return NotOfferedError(
             f"{name} has no command `{what.split()[0]}`: {text}",
@@ -92,6 +108,11 @@ def command_error(name: str, what: str, code: int, said: str) -> HarnessError:
         return InfrastructureError(
             f"`{what}` of {name} has no login: {text}",
             hint="Is /etc/platform/openrc there, and may the user read it? Is it the active controller?",
+        )
+    if _OLD_TABLES in text:
+        return InfrastructureError(
+            f"`{what}` cannot draw its tables on {host}: {text}",
+            hint="Its Python needs prettytable of version 3 or later; or ask the API.",
         )
     if _NO_SUCH.search(text) and not _REFUSED.search(text):
         return NoSuchRecordError(f"{name}: {text}", hint="See what there is: images, labels, hosts, devices.")

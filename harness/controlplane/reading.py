@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from harness.controlplane.cloud_protocol import CloudSaid, Step, Strategy, Subcloud
 from harness.controlplane.protocol import (
     EVERY_DEVICE,
+    Alarm,
     DeviceImageState,
     DeviceLabel,
     Label,
@@ -50,6 +51,10 @@ _IN_TABLES: Final[Mapping[type, Mapping[str, str]]] = {
     DeviceImageState: {
         "address": "PCI device address", "image_uuid": "Device image uuid",
         "update_start_time": "Update start time",
+    },
+    Alarm: {
+        "alarm_id": "Alarm ID", "reason_text": "Reason Text", "entity_instance_id": "Entity ID",
+        "severity": "Severity", "timestamp": "Time Stamp", "uuid": "UUID",
     },
     DeviceLabel: {"device": "PCI device name", "label_key": "label key", "label_value": "label value"},
     Strategy: {

@@ -41,7 +41,6 @@ class RestWay:
     """
 
     reporter: Final = "sysinv"
-    shows_alarms: Final = True
 
     def __init__(self, name: str, login: Login, *, page: int = 100, deadline: float = 60.0) -> None:
         self.name = name

@@ -118,6 +118,7 @@ READ_ONLY: Mapping[str, Program] = {
         _PATH,
         login=OPENRC,
     ),
+    "fm": Program(_flags("--nowrap --uuid"), leading=(re.compile("alarm-list"),), login=OPENRC),
     "dcmanager": Program(
         leading=(re.compile("fw-update-strategy|strategy-step|subcloud"), re.compile("list|show")),
         rest=_PATH,

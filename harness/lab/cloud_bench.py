@@ -12,7 +12,7 @@ from harness.controlplane.gate import Gate
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.hosts.connect import connect
 from harness.judgement.records import Intent, Subject
-from harness.lab.system_bench import MakeGate, SystemBench, Way, active_controller
+from harness.lab.system_bench import MakeGate, SystemBench, Way
 from harness.lab.systems import controller_of, login_of
 from harness.record.operations import Recording, recorded_operation
 
@@ -115,7 +115,7 @@ class CloudBench:
             }
             for host in own.values():
                 self._open.callback(host.close)
-            made = CloudCli(self.name, active_controller(self.name, own))
+            made = CloudCli(self.name, *own.values())
         self._open.callback(made.close)
         return made
 
@@ -150,16 +150,14 @@ class CloudBench:
         does not is recorded, and raised at the end.
         """
         driver = self.controller.driver
-        asked = [kind for kind in ASKED if kind != "alarm" or self.controller.way.shows_alarms]
-        told = {"asked": asked, "subclouds": list(self.subclouds), "reporter": driver.reporter}
+        told = {"asked": list(ASKED), "subclouds": list(self.subclouds), "reporter": driver.reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with recorded_operation(self.controller.history, intent):
             driver.images()
             driver.labels()
             self.driver.subclouds()
             self.driver.progress()
-            if "alarm" in asked:
-                driver.alarms()
+            driver.alarms()
         failed: list[InfrastructureError] = []
         for subcloud in self.subclouds.values():
             try:

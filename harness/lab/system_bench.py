@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from harness.cards.driver import SETTLE, CardDriver
-from harness.errors import BlockedError, ConfigurationError, ControlPlaneError, InfrastructureError
+from harness.errors import ConfigurationError, ControlPlaneError, InfrastructureError
 from harness.hosts.connect import connect
 from harness.images.facts import image_facts
 from harness.judgement.records import Claim, Intent, Observation, Record, Subject
@@ -98,16 +98,6 @@ def systems_of(lab: Lab) -> list[str]:
     return [name for name in lab.controllers if any(h.system == name and h.cards for h in lab.hosts.values())]
 
 
-def active_controller(system: str, hosts: Mapping[str, Host]) -> Host:
-    """Return the host of a system on which its commands run. :raises BlockedError: it has none."""
-    if not hosts:
-        raise BlockedError(
-            f"{system} has no host in the inventory on which its command could run.",
-            hint="Ask its API, or give the controller's host `system` in the inventory.",
-        )
-    return next(iter(hosts.values()))
-
-
 class SystemBench:
     """One system, reached by one way, with its cards. A context manager.
 
@@ -130,8 +120,6 @@ class SystemBench:
         self.name = system
         self.bench = lab.bench if lab.entry.controllers[system].emulated else None
         self.history: Recording = history if self.bench is None else _LabTimed(history, self.bench.lab_time)
-        # The command `system` shows no alarms: they are another service's.
-        self._asked = [kind for kind in ASKED if (kind, way) != ("alarm", "cli")]
         self._lab = lab
         self._region = region
         self._open = ExitStack()
@@ -205,7 +193,7 @@ class SystemBench:
     def _cli(self, hosts: Mapping[str, Host]) -> WayIn:
         from harness.controlplane.cli import CliWay
 
-        return CliWay(self.name, active_controller(self.name, hosts), region=self._region)
+        return CliWay(self.name, *hosts.values(), region=self._region)
 
     # -- what is done with it -------------------------------------------------------------------------
 
@@ -214,7 +202,7 @@ class SystemBench:
 
         :raises HarnessError: it does not answer, or what it answers cannot be read.
         """
-        told = {"asked": list(self._asked), "reporter": self.driver.reporter}
+        told = {"asked": list(ASKED), "reporter": self.driver.reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with recorded_operation(self.history, intent) as underway:
             refused = list(self._refused())
@@ -232,9 +220,7 @@ class SystemBench:
         parts: list[Callable[[], object]] = [self.driver.images, self.driver.states, self.driver.labels]
         for hostname in self.hostnames.values():
             parts += [partial(self._devices, hostname), partial(self.driver.host, hostname)]
-        if "alarm" in self._asked:
-            parts.append(self.driver.alarms)
-        for part in parts:
+        for part in (*parts, self.driver.alarms):
             try:
                 part()
             except ControlPlaneError as error:

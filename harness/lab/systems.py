@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import BlockedError, ConfigurationError
+from harness.errors import ConfigurationError
 from harness.hosts.connect import connect
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def system_driver(
 ) -> SystemDriver:
     """Return the driver of the system of the controller ``name``; nothing is asked of it yet.
 
-    :param way: by its API, or by the command `system` on the first host of the system. :param region: of the
+    :param way: by its API, or by the commands of its active controller. :param region: of the
         system, where its Keystone knows several. :param allowed: what ``--hil-irreversible`` names.
     :raises ConfigurationError: there is no such controller, or its secret is not to be had.
     :raises BlockedError: no host of the inventory is one of the system, so that none has the command.
@@ -116,11 +116,5 @@ def _way(lab: RunningLab, controller: Controller, hosts: list[Host], way: Way, r
         return RestWay(controller.name, login_of(lab, controller, region))
     from harness.controlplane.cli import CliWay
 
-    own = next((host for host in hosts if host.system == controller.name), None)
-    if own is None:
-        raise BlockedError(
-            f"No host of the lab {lab.name!r} belongs to the system {controller.name}, so that its command "
-            "cannot be run.",
-            hint="Ask its API, or give the controller's host `system` in the inventory.",
-        )
-    return CliWay(controller.name, connect(own, lab.access(own.name)), region=region)
+    own = [connect(host, lab.access(host.name)) for host in hosts if host.system == controller.name]
+    return CliWay(controller.name, *own, region=region)

@@ -98,7 +98,7 @@ def test_cards_of_the_inventory_limit_what_a_system_gets(lab: RunningLab, histor
 def test_what_cannot_be_driven(lab: RunningLab, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="no controller 'sub9'"):
         system_driver(lab, "sub9", history)
-    with pytest.raises(BlockedError, match="No host of the lab"):
+    with pytest.raises(BlockedError, match="central has no host in the inventory"):
         system_driver(lab, "central", history, way="cli")
     monkeypatch.delenv("HIL_TEST_STX", raising=False)
     with pytest.raises(ConfigurationError, match="HIL_TEST_STX"):

@@ -12,8 +12,8 @@ from support.starlingx_lab import PASSWORD, Lab
 
 from harness.controlplane.session import Login
 from harness.emulator.ssh_server import Listener, SshFace, new_key
-from harness.emulator.starlingx.defects import Defects
 from harness.emulator.starlingx.controllers import install_commands
+from harness.emulator.starlingx.defects import Defects
 from harness.emulator.starlingx.listening import Listening
 from harness.hosts.access import Access
 from harness.hosts.ssh import SshHost
@@ -27,7 +27,7 @@ class Served:
     login: Login
     listening: Listening = field(repr=False)
     folder: Path
-    _face: SshFace | None = None
+    _faces: dict[str, SshFace] = field(default_factory=dict)
     _reached: list[SshHost] = field(default_factory=list)
 
     @classmethod
@@ -43,23 +43,21 @@ class Served:
         """Make something go wrong in the system, or right again."""
         self.listening.trouble("system1", name, value)
 
-    def controller(self) -> SshHost:
-        """Return the controller, reached over SSH."""
-        if self._face is None:
+    def controller(self, number: int = 0) -> SshHost:
+        """Return the first controller, or another host, reached over SSH."""
+        machine = self.lab.hosts[number]
+        folder = self.folder / machine.name
+        if machine.name not in self._faces:
+            folder.mkdir()
             user_key = new_key()
-            user_key.write_private_key_file(str(self.folder / "key"))
-            face = self._face = SshFace(self.lab.machine, new_key(), user_key)
+            user_key.write_private_key_file(str(folder / "key"))
+            face = self._faces[machine.name] = SshFace(machine, new_key(), user_key)
             _listener().add(face)
             line = f"[127.0.0.1]:{face.port} {face.key.get_name()} {face.key.get_base64()}\n"
-            (self.folder / "known_hosts").write_text(line)
-        access = Access(
-            "127.0.0.1",
-            self._face.port,
-            "root",
-            self.folder / "known_hosts",
-            key_file=self.folder / "key",
-        )
-        self._reached.append(SshHost("controller-0.system1", access))
+            (folder / "known_hosts").write_text(line)
+        port = self._faces[machine.name].port
+        access = Access("127.0.0.1", port, "root", folder / "known_hosts", key_file=folder / "key")
+        self._reached.append(SshHost(f"{machine.hostname}.system1", access))
         return self._reached[-1]
 
     def close(self) -> None:
@@ -67,8 +65,8 @@ class Served:
             reached.close()
         self.listening.close()
         self.lab.close()
-        if self._face is not None:
-            self._face.socket.close()
+        for face in self._faces.values():
+            face.socket.close()
 
 
 @cache
