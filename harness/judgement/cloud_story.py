@@ -95,7 +95,7 @@ class CloudStory:
         for change in self.changes("image-apply"):
             self._applied[str(change.parameters.get("target"))].append(change.seq)
         for name, story in subclouds.items():
-            story.parent_images = controller.images
+            story.parent = controller
             self._join(name, story)
 
     def _join(self, name: str, story: SystemStory) -> None:

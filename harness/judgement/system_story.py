@@ -77,8 +77,8 @@ class SystemStory:
         self.downloads: list[Observation] = []
         #: What the system answered to each change: the intent -> the record that it spoke of.
         self.answers: dict[int, Claim] = {}
-        #: The same of the system controller that it gets its images from.
-        self.parent_images: Mapping[str, Mapping[str, Any]] = {}
+        #: The system controller that brings it images, by strategies of its own.
+        self.parent: SystemStory | None = None
         #: Changes that did not return as they should.
         self.refused: set[int] = set()
         #: What was said of images on devices, with the look that it is part of.
@@ -163,9 +163,10 @@ class SystemStory:
 
     def facts(self, image: str) -> Mapping[str, Any]:
         """Return the facts of an image's bytes; empty where nobody here has read them."""
-        known = self.images.get(image) or self.parent_images.get(image, {})
-        facts = known.get("image")
-        return facts if isinstance(facts, Mapping) else {}
+        facts = self.images.get(image, {}).get("image")
+        if isinstance(facts, Mapping):
+            return facts
+        return self.parent.facts(image) if self.parent is not None else {}
 
     def is_bmc(self, image: str, shown: Mapping[str, Any]) -> Any:
         """Return whether a functional image is for the BMC: by its bytes, else as the system shows it.

@@ -9,6 +9,7 @@ import pytest
 
 from harness.judgement.model import Outcome, VerdictKind
 from harness.judgement.records import from_json, to_json
+from harness.judgement.side_by_side import FIRMWARE, side_by_side
 from tests.judgement.cloud_records import (
     CANCEL_1,
     IMAGE_2,
@@ -297,6 +298,62 @@ class TestAcross:
         one.look()
         found = {v.subject.name for v in one.judged().judged if v.reporter == ACROSS}
         assert found == {"sub/image/image-11"}
+
+
+class TestStatesOfSubclouds:
+    STATES = "sysinv-image-state"
+
+    def test_facts_of_an_image_are_those_of_its_controller(self, one: Cloud) -> None:
+        one["sub"].card["bitstream_id"] = 0x99
+        one["sub"].card["boot_id"] = "another"
+        one.look()
+        assert one.kind(self.STATES) is FALSE_SUCCESS
+
+    def test_a_strategy_brings_an_image_in_the_place_of_another(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.orchestrate(sub="complete")
+        one.write("sub", "image-2")
+        one.look()
+        assert one.judged().verdicts[self.STATES] is MATCH
+
+    def test_a_strategy_takes_away_what_was_removed_on_the_controller(self, one: Cloud) -> None:
+        one.remove("image-11")
+        one.orchestrate(sub="complete")
+        one["sub"].images, one["sub"].states = {"image-11": None}, {}
+        one.look()
+        assert one.judged().verdicts[self.STATES] is MATCH
+
+    def test_what_is_gone_after_a_strategy_without_cause_is_lost(self, one: Cloud) -> None:
+        """LP 1890296: after the boot the device has no label and no state."""
+        one.orchestrate(sub="complete")
+        one.forget("sub")
+        one.look()
+        assert one.kind(self.STATES) is VerdictKind.LOST
+
+
+class TestSideBySide:
+    def test_each_card_has_one_row_with_what_everyone_says_of_it(self) -> None:
+        rows = {row.device: row for row in side_by_side(field_report().records) if row.what == FIRMWARE}
+        four = rows["sub4/card0"]
+        assert four.controller == "out-of-sync; image-11 applied; image-2 applied"
+        assert four.said == "image-11 not applied; image-2 applied to subcloud4=4, completed"
+        assert four.truth.startswith("image-2; bitstream_id 0x2;")
+        assert four.verdict is VerdictKind.CONTRADICTION
+        assert rows["sub1/card0"].verdict is FALSE_SUCCESS
+        assert "image-11; bitstream_id 0x11; root key aaaa" in rows["sub3/card0"].truth
+
+    def test_only_the_last_look_counts(self, one: Cloud) -> None:
+        one["sub"].card["bitstream_id"] = 0x99
+        one.look()
+        one["sub"].card["bitstream_id"] = 0x11
+        one.look()
+        assert {row.verdict for row in side_by_side(one.records)} == {MATCH}
+
+    def test_a_subcloud_whose_cards_nobody_read_has_a_row_too(self, one: Cloud) -> None:
+        one["sub"].read = False
+        one.look()
+        (row,) = [row for row in side_by_side(one.records) if row.what == FIRMWARE]
+        assert (row.device, row.controller, row.verdict) == ("sub", "in-sync", VerdictKind.UNVERIFIABLE)
 
 
 class TestSteps:

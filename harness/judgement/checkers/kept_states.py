@@ -25,7 +25,7 @@ def check_kept_states(story: SystemStory) -> Iterator[Verdict]:
             if not any(
                 _takes_away(story, (second, first), claim, image, c)
                 for c in story.changes_between(first, second)
-            ):
+            ) and not _strategy_takes_away(story, second, card, image):
                 yield _lost(story, second, claim, card, image)
 
 
@@ -48,6 +48,24 @@ def _takes_away(
     return False
 
 
+def _strategy_takes_away(story: SystemStory, look: Look, card: str, image: str) -> bool:
+    """Whether a strategy of the system controller is a reason: it brought another image for the same part of
+    the card, or the controller does not apply the image any more (section 5.5)."""
+    acts = [act for act in story.parent.changes if act.seq < look.seq] if story.parent is not None else []
+    if not any(act.operation == "strategy-apply" for act in acts):
+        return False
+    if any(
+        act.operation in ("image-remove", "image-delete") and act.parameters.get("target") == image
+        for act in acts
+    ):
+        return True
+    return any(
+        other != image and _replaces(story, (look,), other, image)
+        for of_card, other in (_key(look, claim) for claim in look.said["state"])
+        if of_card == card
+    )
+
+
 def _is_owed_by_label(look: Look, image: str, change: Intent) -> bool:
     labels = _image(look, image).get("applied_labels")
     if not isinstance(labels, (list, tuple)):
@@ -56,7 +74,7 @@ def _is_owed_by_label(look: Look, image: str, change: Intent) -> bool:
     return any(label[0] in keys for label in labels)
 
 
-def _replaces(story: SystemStory, looks: tuple[Look, Look], new: str, old: str) -> bool:
+def _replaces(story: SystemStory, looks: tuple[Look, ...], new: str, old: str) -> bool:
     """Whether a new image takes the place of an old one: both functional, for the same part of the card.
 
     Section 4.2; a BMC image without retimer leaves one with retimer beside it.
