@@ -109,8 +109,9 @@ class CloudStory:
             look, labels = whole[at]
             cloud.subclouds[name] = look
             cloud.cards[name] = _cards(name, look, labels)
-            devices = sum(c.statement.get("device_id") == _UPDATABLE for c in look.said["device"])
-            cloud.unread[name] = max(0, devices - len(look.cards))
+            rows = look.said["device"]  # a list may be followed by each device of it
+            devices = {row.subject.name for row in rows if row.statement.get("device_id") == _UPDATABLE}
+            cloud.unread[name] = max(0, len(devices) - len(look.cards))
 
     # -- images ---------------------------------------------------------------------------------------
 
