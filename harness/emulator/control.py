@@ -54,6 +54,7 @@ class Control:
             "wait-held": self._wait_held,
             "condition": self._condition,
             "moves-to": self._moves_to,
+            "boots-at": self._boots_at,
             "lab-time": clock.now,
             "pass-time": self._pass_time,
             "trouble": lambda system, name, value: self.on_trouble(system, name, value),
@@ -172,6 +173,9 @@ class Control:
 
     def _moves_to(self, card: str, address: str | None) -> None:
         self._card(card).moves_to = None if address is None else pci_address(address)
+
+    def _boots_at(self, card: str, address: str | None) -> None:
+        self._card(card).boots_at = None if address is None else pci_address(address)
 
     def _pass_time(self, seconds: float) -> None:
         """Let lab time pass, and wait for what that has begun."""

@@ -188,7 +188,7 @@ class LabProcess:
         )
         self._hosts[host.name] = host
         for card in entry["cards"]:
-            spec = CardSpec(card["name"], card["mac"], tuple(card["addresses"]))
+            spec = CardSpec(card["name"], card["mac"], tuple(card["addresses"]), card.get("boots_at"))
             profile = CardProfile.from_mapping(card.get("profile", {}))
             store = CardStore(self._state / "cards" / host.name / spec.name) if self._state else None
             kept = store.load() if store else None

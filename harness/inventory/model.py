@@ -105,11 +105,13 @@ class EmulatedCard(Entry):
     """State in which an emulated card begins, and where it departs from the default profile.
 
     ``sr_root``: root entry hash (hex) or the name of a root-key recipe; absent: not programmed.
-    ``moves_to``: PCI address at which the card comes back after its next reset.
+    ``moves_to``: PCI address at which the card comes back after its next reset. ``boots_at``: one at which it
+    comes up whenever its host boots, until its first reset.
     """
 
     profile: Mapping[str, ProfileValue] = Field(default_factory=dict)
     moves_to: PciAddress | None = None
+    boots_at: PciAddress | None = None
     sr_root: SrRoot | None = None
     sr_cancelled: tuple[CskId, ...] = ()
     flash_count: StrictInt = Field(default=0, ge=0, le=32768)
@@ -132,8 +134,12 @@ class Card(Named):
     @property
     def places(self) -> dict[str, str]:
         """Every PCI address that the card may be found at, by the key that says so."""
-        moved = self.emulated.moves_to if self.emulated else None
-        return {"address": self.address} | ({"emulated.moves_to": moved} if moved else {})
+        found = {"address": self.address}
+        for key in ("moves_to", "boots_at"):
+            elsewhere = getattr(self.emulated, key, None)
+            if elsewhere is not None:
+                found[f"emulated.{key}"] = elsewhere
+        return found
 
 
 #: A card is a switch with four ports below a root port (n3000.md 1.1): root port, upstream port, downstream

@@ -75,6 +75,10 @@ class Bench:
         """Say where the card comes back after its next reset; None: where it is."""
         self._ask("moves-to", card=card, address=address)
 
+    def boots_at(self, card: str, address: str | None) -> None:
+        """Say where the card comes up when its host boots, until its first reset; None: where it is."""
+        self._ask("boots-at", card=card, address=address)
+
     def lab_time(self) -> float:
         """Return the lab's virtual time, seconds since the epoch."""
         return float(self._ask("lab-time"))
@@ -92,7 +96,11 @@ class Bench:
 
         ``refuse-requests`` (how many are answered with 503), ``downloads`` (``whole``, ``missing``,
         ``short``), ``completions`` (lab seconds by which they come late; None: they are lost), ``conductor``
-        and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services).
+        and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services),
+        ``api-down-after-unlock`` (for how many lab seconds nothing answers after each unlock), ``slow`` (how
+        many times as long as else its hosts take). Of the controller of a distributed cloud also
+        ``subcloud-offline`` (its name; ``-`` before it: not any more), ``vault-missing`` (uuid of an image),
+        ``vault-takes-files`` and ``dcmanager`` (whether), ``audit-now`` (a pass of the audit).
         """
         self._ask("trouble", system=system, name=name, value=value)
 

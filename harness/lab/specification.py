@@ -108,6 +108,8 @@ def _card(host: Host, card: Card, base: Path) -> dict[str, Any]:
         return entry
     if emulated.moves_to is not None:
         entry["addresses"].append(emulated.moves_to)
+    if emulated.boots_at is not None:
+        entry["boots_at"] = emulated.boots_at
     entry["profile"] = dict(emulated.profile)
     entry["state"] = {
         "sr_root": _root(emulated.sr_root, f"{host.name}/{card.name}", base),

@@ -16,9 +16,9 @@ def seen_on(system, corrected="corrected", **stated):
     return pytest.mark.parametrize("system", [with_it, corrected], indirect=True)
 
 
-@seen_on("labels-vanish", verdicts={"sysinv-image-state": "LOST"})
+@seen_on("labels-vanish", "corrected-elsewhere", verdicts={"sysinv-image-state": "LOST"})
 def test_lp_1890296_labels_and_states_vanish_at_a_boot(system):
-    """The device is at the same address after the boot, and nothing is known of it."""
+    """The device is at the same address after the boot, but stood elsewhere until its reset: it is not known."""
     system.label(site="lab")
     image = system.upload("A/csk0")
     system.apply(image, site="lab")

@@ -63,6 +63,7 @@ class Lab:
         standby: bool = False,
         state: CardState | None = None,
         moves: bool = False,
+        boots_at: str | None = None,
     ) -> None:
         self.clock = LabClock(start=START)
         self.hosts = []
@@ -71,7 +72,7 @@ class Lab:
             for number in range(cards):
                 bus = 0xB2 - 8 * number
                 places = (f"0000:{bus:02x}:00.0", *(("0000:e2:00.0",) if moves else ()))
-                spec = CardSpec(f"card{number}", f"64:4c:36:00:0{number}:01", places)
+                spec = CardSpec(f"card{number}", f"64:4c:36:00:0{number}:01", places, boots_at)
                 self.machine.add_card(spec, state or CardState(), CardProfile())
             self.machine.power_on()
             self.hosts.append(self.machine)

@@ -51,12 +51,14 @@ class PciFunction:
 class CardSpec:
     """Which card this is. ``addresses``: where it is first, then where each reset moves it to.
 
-    ``mac``: its first MAC address, which stays the same wherever it is.
+    ``mac``: its first MAC address, which stays the same wherever it is. ``boots_at``: where it comes up when
+    its host boots; its first reset takes it back to where it was.
     """
 
     name: str
     mac: str
     addresses: tuple[str, ...]
+    boots_at: str | None = None
 
 
 class Card:
@@ -86,6 +88,10 @@ class Card:
         self._later = list(later)
         #: Where the card will be after its next reset or power cycle; None: where it is.
         self.moves_to: str | None = self._later.pop(0) if self._later else None
+        #: Where it comes up when its host boots, until its first reset; None: where it is.
+        self.boots_at = spec.boots_at
+        if self.moves_to is None and here == self.boots_at:
+            self.moves_to = spec.addresses[0]
         self._clock = clock
         self._log = log
         self._store = store
@@ -277,11 +283,16 @@ class Card:
                 self.powered = True
                 self.conditions.discard("stays-away")
                 self._move()
+                self._come_up()
                 self._arrive("user")
 
     def host_restarted(self) -> None:
         """The host rebooted with its slots under power: its driver starts anew, the card goes on."""
         self.upload.forget()
+        with self._guard:
+            if self._present:
+                self._come_up()
+                self._notify()
 
     def condition(self, name: str, on: bool) -> None:
         """Bring a circumstance about, or end it. :raises ConfigurationError: no such name."""
@@ -373,10 +384,19 @@ class Card:
 
     def _move(self) -> None:
         if self.moves_to is not None:
-            state = replace(self._bmc.state, address=self.moves_to)
-            self.moves_to = self._later.pop(0) if self._later else None
-            self._bmc.state = state
-            self._save(state)
+            address, self.moves_to = self.moves_to, self._later.pop(0) if self._later else None
+            self._stand_at(address)
+
+    def _come_up(self) -> None:
+        """Stand where the host's firmware puts the card, until its first reset."""
+        here = self._bmc.state.address
+        if self.boots_at is not None and here != self.boots_at:
+            self.moves_to = self.moves_to or here
+            self._stand_at(self.boots_at)
+
+    def _stand_at(self, address: str) -> None:
+        self._bmc.state = replace(self._bmc.state, address=address)
+        self._save(self._bmc.state)
 
     def _arrive(self, page: Page) -> None:
         self._bmc.boot(page)

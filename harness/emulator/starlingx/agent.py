@@ -231,11 +231,11 @@ class Agent:
 
         ``came_up``: called before the agent starts, with whether the boot manifest succeeded.
         """
-        profile, conductor = self._around.profile, self._around.conductor
+        profile = self._around.profile
         booted = self.host.booted
         self._clock.sleep(profile.boot_seconds * self._around.troubles.slow)
         if self._defects.on("labels-lost-at-boot"):
-            self._around.to_conductor.cast(lambda: conductor.forget_devices(self._uuid))
+            self._forget_moved()
         good = True
         if self._has_cards():
             for attempt in range(profile.reset_tries):
@@ -252,6 +252,15 @@ class Agent:
             self._put(CONFIGURED_FLAG, b"")
         came_up(good)
         self.start(after_boot=True)
+
+    def _forget_moved(self) -> None:
+        """Have cards that stand elsewhere before their reset taken as gone, as it was before 046f98f93."""
+        try:
+            there = {device["pciaddr"] for device in self._inventory.devices()}
+        except CommandFailed as error:
+            self._say(f"inventory before the reset: {error}")
+            return
+        self._around.to_conductor.cast(lambda: self._around.conductor.forget_others(self._uuid, there))
 
     def _is_booting(self, booted: float) -> bool:
         """Whether the host has not gone down since, and this agent is still its agent."""

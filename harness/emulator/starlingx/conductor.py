@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -185,11 +185,11 @@ class Conductor:
             return None
         return next((row for row in gone if row["pdevice_id"] == device["pdevice_id"]), None)
 
-    def forget_devices(self, host_uuid: str) -> None:
-        """Take the cards of a host that has just booted, and were not reset yet, as gone."""
+    def forget_others(self, host_uuid: str, addresses: Container[str]) -> None:
+        """Take the cards of a host that do not stand at one of ``addresses`` as gone, and their labels."""
         host = self._database.one("i_host", uuid=host_uuid)
         for row in self._database.all("pci_devices", host_id=host["id"] if host else None):
-            if row["pdevice_id"] in N3000_DEVICES:
+            if row["pdevice_id"] in N3000_DEVICES and row["pciaddr"] not in addresses:
                 self._database.remove("pci_devices", row["id"])
 
     def report_fpgas(self, host_uuid: str, fpgas: Sequence[Mapping[str, Any]]) -> None:

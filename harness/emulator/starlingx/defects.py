@@ -37,7 +37,7 @@ _TABLE: Final = (
         "labels-lost-at-boot",
         "LP 1890296, 046f98f93",
         FIRST,
-        "after a reboot the device has no label and no state, at the same address",
+        "a device that stood elsewhere from the boot to its reset has no label and no state any more",
         "LOST",
     ),
     Defect(

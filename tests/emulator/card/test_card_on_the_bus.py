@@ -165,6 +165,26 @@ def test_the_address_moves_across_a_reset_once(make_bench) -> None:
     assert bench.card.functions()[0].address == "0000:5d:00.0"
 
 
+def test_a_card_comes_up_elsewhere_at_each_boot_of_its_host_until_its_first_reset(make_bench) -> None:
+    spec = CardSpec("card0", "64:4c:36:11:1b:a8", ("0000:b2:00.0",), boots_at="0000:b3:00.0")
+    bench = make_bench(spec=spec)
+    assert bench.card.address == "0000:b2:00.0"
+    for boot in (bench.card.host_restarted, bench.power_cycle):
+        boot()
+        assert bench.card.address == "0000:b3:00.0"
+        bench.reset()
+        assert bench.card.address == "0000:b2:00.0"
+        bench.reset()
+        assert bench.card.address == "0000:b2:00.0"
+    bench.card.host_restarted()
+    bench.power_cycle()  # without any reset in between
+    bench.reset()
+    assert bench.card.address == "0000:b2:00.0"
+    bench.card.boots_at = None
+    bench.card.host_restarted()
+    assert bench.card.address == "0000:b2:00.0"
+
+
 def test_a_card_that_stays_away_comes_back_by_a_power_cycle_only(bench) -> None:
     bench.card.condition("stays-away", True)
     bench.reset()

@@ -85,7 +85,7 @@ def _(lab: Lab) -> bool:
     return not lab.get("/device_labels")["device_labels"]
 
 
-@case("labels-lost-at-boot")
+@case("labels-lost-at-boot", boots_at="0000:b3:00.0")
 def _(lab: Lab) -> bool:
     lab.assign("k=v")
     lab.reboot()
