@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: sub-command is used, so that `hil --help` and completion stay quick.
 SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:app", "Run scenarios or campaigns, judge every step, leave a report."),
+    "scenario": ("harness.cli.scenario:app", "Check scenario files, begin a new one."),
     "qualify": ("harness.cli.qualify:app", "Prove that a plan notices every known defect."),
     "sweep": ("harness.cli.sweep:app", "Disturb pushes at every point, and judge what clients report."),
     "judge": ("harness.cli.judge:app", "Judge a stored history again."),

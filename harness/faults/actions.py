@@ -205,6 +205,9 @@ _MAKERS: dict[str, Callable[[], Action]] = {
     "stays-away": partial(Circumstance, "stays-away"),
 }
 
+#: What a fault of an update or reset can be.
+ACTION_NAMES = tuple(_MAKERS)
+
 
 def action(name: str) -> Action:
     """Return a fresh action by its name. :raises ConfigurationError: there is none of that name."""

@@ -48,7 +48,10 @@ class Form:
     def rejected(self, file: Path, tree: CommentedMap, problems: Iterable[Problem]) -> ConfigurationError:
         """Return the error that lists ``problems``, each with its line."""
         lines = sorted((line_of(tree, keys), ".".join(map(str, keys)), text) for keys, text in problems)
-        listed = "\n".join(f"{file}:{line}: {key}: {text.rstrip('.')}." for line, key, text in lines)
+        listed = "\n".join(
+            f"{file}:{line}: {key}: {text.rstrip('.')}{'' if text.endswith('?') else '.'}"
+            for line, key, text in lines
+        )
         return ConfigurationError(listed, hint=self.schema)
 
 

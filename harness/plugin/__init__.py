@@ -18,6 +18,8 @@ from harness.plugin.releases import MARKER_LINE, add_options, release_of_run
 from harness.plugin.session import RUN_DIR_KEY, SESSION, HilSession
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from _pytest.terminal import TerminalReporter
 
 _MARKERS = (
@@ -26,6 +28,8 @@ _MARKERS = (
     "every report a MATCH",
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
     "hil_lab(name): the lab of the inventory that the system of the scenario is in, unless --hil-lab says it",
+    "hil_registry(name): the registry of the lab that the scenario is about, unless --hil-registry says it",
+    "hil_requirement(*ids): the requirements that the scenario is a proof of; see `hil trace`",
     MARKER_LINE,
 )
 
@@ -62,6 +66,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--hil-reports", default="reports", metavar="DIR", help="where runs are kept (default: reports)"
     )
+    group.addoption(
+        "--hil-store",
+        metavar="URL",
+        help="index of runs: sqlite:///FILE, postgresql://..., none (default: HIL_STORE, else index.sqlite "
+        "where runs are kept)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,6 +97,16 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_testnodeready(node: Any) -> None:
     """Know the workers, so that they can be told of an interruption."""
     node.config.stash[SESSION].workers.add(node)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect scenario files beside those of Python."""
+    if not file_path.name.endswith(".scenario.yaml"):
+        return None
+    from harness.plugin.scenario_files import ScenarioModule
+
+    module: pytest.Collector = ScenarioModule.from_parent(parent, path=file_path)
+    return module
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,16 @@ def judge(hil_scenario: Scenario) -> Callable[[], ScenarioJudgement]:
 
 
 @pytest.fixture
+def wait(request: pytest.FixtureRequest, hil: HilSession) -> Callable[[float], None]:
+    """Lets time pass: ``wait(600)``. Lab time where the lab is emulated; a scenario's system is looked at."""
+    for name in ("cloud", "system"):
+        if name in request.fixturenames:
+            passes: Callable[[float], None] = request.getfixturevalue(name).pass_time
+            return passes
+    return time.sleep if hil.lab.bench is None else hil.lab.bench.pass_time
+
+
+@pytest.fixture
 def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
     """A host of the lab; the card's host where the test asks for a card too.
 
@@ -93,6 +104,7 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
     :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
     """
     name: str = request.param
+    hil.require_card(name)
     host = name.split("/", 1)[0]
     with hil.devices.turn(host, real=hil.is_real(host)):
         if reason := hil.devices.quarantined(name):

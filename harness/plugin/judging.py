@@ -151,7 +151,7 @@ def state_of(error: BaseException | None) -> tuple[str, str]:
 
     if isinstance(error, pytest.exit.Exception):
         return states.state_of(KeyboardInterrupt())
-    return states.state_of(None if isinstance(error, pytest.fail.Exception) else error)
+    return states.state_of(AssertionError(error.msg) if isinstance(error, pytest.fail.Exception) else error)
 
 
 def exit_codes_of(report: pytest.TestReport) -> frozenset[int]:

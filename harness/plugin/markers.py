@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.plugin.session import HilSession
 
 EXPECTS, GIVEN, REQUIRES = "hil_expects", "hil_given", "hil_requires"
+REGISTRY, REQUIREMENT = "hil_registry", "hil_requirement"
 _EXPECTS_HINT = "It takes outcome='FAILED' and verdicts={'fpgasupdate': 'FALSE_SUCCESS'}, each optional."
 _GIVEN_HINT = "It takes root='A', cancelled=[0] and flash_count=1500, each optional."
 
@@ -67,7 +68,7 @@ def check_markers(node: Node, session: HilSession, fixtures: Iterable[str]) -> N
     if given is not None:
         _only_keywords(node, given, ("root", "cancelled", "flash_count"), _GIVEN_HINT)
         _meant(node, GIVEN, lambda: check_given(dict(given.kwargs), session))
-        _needs(node, GIVEN, ("card",), fixtures)
+        _needs(node, GIVEN, ("card", "system"), fixtures)
     if node.get_closest_marker(RELEASE) is not None:
         release_of(node)
         _needs(node, RELEASE, ("system", "cloud"), fixtures)

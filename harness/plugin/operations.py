@@ -15,6 +15,7 @@ from harness.plugin.judging import Failure
 from harness.plugin.scenario import step
 from harness.scenarios.prepare import require_another_image, require_permits
 from harness.scenarios.promises import ACTIVATED_BY_RESET
+from harness.scenarios.steps import is_step
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
@@ -34,6 +35,7 @@ class Flash:
     shelf: ImageShelf
     injector: Injector
 
+    @is_step("flash", of="flash", image="image", promise="promise", activate="flag", by="tool")
     def __call__(
         self,
         image: Image | str,
@@ -99,6 +101,7 @@ class Flash:
         records = self.session.history.records
         return next(r.seq for r in reversed(records) if isinstance(r, Intent) and r.operation == "flash")
 
+    @is_step("reset", of="flash")
     def reset(self) -> None:
         """Reset the card with `rsu bmcimg`, which activates what was flashed."""
         with step(self.session, self.card.name, "reset"):

@@ -23,8 +23,10 @@ from harness.registry.images import (
     make_index,
     sized_layers,
 )
+from harness.scenarios.steps import is_step
 
 if TYPE_CHECKING:
+    from harness.faults.between_pushes import BetweenPushes
     from harness.faults.push_fault import PushFault
     from harness.lab.defect_table import Struck
     from harness.lab.push_bench import PushBench
@@ -128,9 +130,21 @@ class Push:
     engine: Callable[[], Engine]
     #: What the registry does to a push that the scenario does not disturb; None: nothing.
     struck: Struck | None = None
-    _faults: list[PushFault] = field(default_factory=list)
+    _faults: list[PushFault | BetweenPushes] = field(default_factory=list)
     _pushed: dict[int, tuple[PushDriver, str, str]] = field(default_factory=dict)
 
+    @is_step(
+        "push",
+        of="push",
+        content="content",
+        client="push-client",
+        tag="text",
+        repository="text",
+        at="push-point",
+        action="push-action",
+        promise="promise",
+        before="flag",
+    )
     def __call__(
         self,
         client: str,
@@ -185,6 +199,7 @@ class Push:
         self._pushed[done.intent] = (driver, repository, tag)
         return done
 
+    @is_step("pull", of="push", pushed="result", client="pull-client")
     def pull(self, client: str, pushed: Transfer, *, deadline: float = 120.0) -> Transfer:
         """Pull what was pushed through ``client``, and record what it says of it.
 
@@ -199,6 +214,7 @@ class Push:
         with step(self.session, self.bench.name, f"pull {source.reference} by {client}"):
             return driver.pull(self.bench.pull_client(client), source, pushed.expected, deadline=deadline)
 
+    @is_step("look-again", of="push", pushed="results", restart="flag")
     def look_again(self, *pushed: Transfer, restart: bool = True) -> None:
         """Read once more what is true of images that were pushed, after a restart of the registry.
 
@@ -210,8 +226,27 @@ class Push:
             driver, _, _ = self._pushed[each.intent]
             driver.look_again([each], "after-restart" if restart else "later")
 
+    @is_step("disturb-registry", of="push", action="push-action")
+    def disturb(self, action: str) -> None:
+        """Do something to the registry between pushes, such as `restart`; what lasts is undone at the end.
+
+        :raises ConfigurationError: there is no such action, or it can only be done to a push.
+        :raises BlockedError: something is missing for it.
+        """
+        from harness.faults.between_pushes import BetweenPushes
+        from harness.faults.registry_actions import registry_action
+
+        fault = BetweenPushes(self.bench, self.session.history, registry_action(action))
+        self._faults.append(fault)
+        with step(self.session, self.bench.name, f"{action} between pushes"):
+            fault.strike()
+
+    @is_step("restore-registry", of="push")
     def undo_all(self) -> None:
-        """Undo every fault, newest first. :raises HarnessError: the last that could not be undone."""
+        """Undo every fault, newest first.
+
+        :raises HarnessError: the last that could not be undone.
+        """
         while self._faults:
             try:
                 self._faults[-1].undo()

@@ -1,4 +1,4 @@
-"""The fixtures of scenarios that push to a registry: registry, contents, push, pull, download."""
+"""The fixtures of scenarios that push to a registry: registry, contents, push, pull, conductor, download."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.plugin.markers import REGISTRY
 from harness.plugin.scenario import Scenario
 from harness.plugin.session import HilSession
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.plugin.pushing import ContentShelf, Push
     from harness.registry.engine import Engine
     from harness.registry.push_driver import Transfer
+    from harness.scenarios.conductor import Conductor
 
 
 @pytest.fixture(scope="session")
@@ -80,9 +82,24 @@ def registry(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scen
     if not hil.lab_entry.registries:
         raise NotApplicable(f"the lab {hil.lab_entry.name} has no registry")
     registries: Registries = request.getfixturevalue("hil_registries")
-    bench = registries.bench(hil.registry_name)
+    bench = registries.bench(hil.registry_name or _registry_of(request.node, hil))
     bench.registry.wait_ready()
     return bench
+
+
+def _registry_of(node: pytest.Item, hil: HilSession) -> str | None:
+    """Return the registry that the marker ``hil_registry`` names. :raises BlockedError: the lab lacks it."""
+    from harness.errors import BlockedError
+
+    marker = node.get_closest_marker(REGISTRY)
+    if marker is None:
+        return None
+    name, known = str(marker.args[0]), hil.lab_entry.registries
+    if name not in known:
+        raise BlockedError(
+            f"The lab {hil.lab_entry.name} has no registry {name}.", hint=f"It has {', '.join(known)}."
+        )
+    return name
 
 
 @pytest.fixture
@@ -123,6 +140,14 @@ def push_client(hil: HilSession, registry: PushBench) -> str:
 def pull(push: Push) -> Callable[..., Transfer]:
     """Pulls what was pushed: ``pull("oci-pull", pushed)``."""
     return push.pull
+
+
+@pytest.fixture
+def conductor(registry: PushBench) -> Conductor:
+    """A model of the conductor, which installs the registry's certificate; as before 2023-03, at once."""
+    from harness.scenarios.conductor import Conductor
+
+    return Conductor(lambda: registry.lab.rotate(("registry", "tokens")), defers=False)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.errors import ConfigurationError, HarnessError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError, HarnessError, InfrastructureError
 from harness.interruption import obey_once
 from harness.plugin.devices import Devices
 from harness.plugin.workers import Workers
@@ -170,6 +170,20 @@ class HilSession:
         wanted = self._wanted()
         names = [f"{host.name}/{card.name}" for host, card in self.lab_entry.cards()]
         return [name for name in names if not wanted or any(_selects(want, name) for want in wanted)]
+
+    def chosen(self, devices: Iterable[str]) -> list[str]:
+        """Return which of ``devices``, in the lab or not, ``--hil-device`` leaves."""
+        wanted = self._wanted()
+        return [name for name in devices if not wanted or any(_selects(want, name) for want in wanted)]
+
+    def require_card(self, name: str) -> None:
+        """:raises BlockedError: the lab has no such card; a scenario or a campaign names it."""
+        known = [f"{host.name}/{card.name}" for host, card in self.lab_entry.cards()]
+        if name not in known:
+            raise BlockedError(
+                f"The lab {self.lab_entry.name} has no card {name}.",
+                hint=f"It has {', '.join(known) or 'none'}.",
+            )
 
     def host_names(self) -> list[str]:
         """Return the hosts of the lab that ``--hil-device`` leaves. Errors as for :meth:`card_names`."""

@@ -12,6 +12,7 @@ from harness.errors import ConfigurationError, ControlPlaneError
 from harness.judgement.records import Fault, Observation, Subject
 from harness.plugin.scenario import step
 from harness.scenarios.prepare import NotApplicable
+from harness.scenarios.steps import is_step
 
 if TYPE_CHECKING:
     from harness.controlplane.driver import SystemDriver
@@ -48,6 +49,7 @@ class System:
 
     # -- images ---------------------------------------------------------------------------------------
 
+    @is_step("upload", of="system", image="image", promise="effect", fields="fields")
     def upload(self, image: Image | str, promise: Effect = "lands", **fields: Any) -> str:
         """Upload an image; return its uuid.
 
@@ -64,16 +66,19 @@ class System:
             self.bench.history.add(Observation(probe="image-bytes", subject=subject, values=read))
         return uuid
 
+    @is_step("apply", of="system", image="result", labels="labels")
     def apply(self, image: str, **labels: str) -> None:
         """Apply an image to devices with any of the labels; without labels to all."""
         with self._act("apply an image"):
             self.driver.apply(image, tuple(labels.items()))
 
+    @is_step("remove", of="system", image="result", labels="labels")
     def remove(self, image: str, **labels: str) -> None:
         """Take back what :meth:`apply` did."""
         with self._act("remove an image"):
             self.driver.remove(image, tuple(labels.items()))
 
+    @is_step("delete", of="system", image="result")
     def delete(self, image: str) -> None:
         """Delete an image."""
         with self._act("delete an image"):
@@ -81,18 +86,21 @@ class System:
 
     # -- devices and hosts ----------------------------------------------------------------------------
 
+    @is_step("label", of="system", labels="labels")
     def label(self, **labels: str) -> None:
         """Give the first card labels."""
         hostname, address = self._place()
         with self._act(f"label {address}", look=False):
             self.driver.assign_labels(hostname, address, labels)
 
+    @is_step("unlabel", of="system", keys="texts")
     def unlabel(self, *keys: str) -> None:
         """Take labels off the first card."""
         hostname, address = self._place()
         with self._act(f"unlabel {address}"):
             self.driver.remove_labels(hostname, address, keys)
 
+    @is_step("update", of="system")
     def update(self) -> None:
         """Have every host write what is owed to its cards, and wait until it does nothing more."""
         for hostname in self._hostnames():
@@ -102,6 +110,7 @@ class System:
                 else:
                     self.driver.update_and_wait(hostname)
 
+    @is_step("boot", of="system")
     def boot(self) -> None:
         """Lock and unlock every host, which boots it and resets its cards."""
         for hostname in self._hostnames():
@@ -112,6 +121,7 @@ class System:
                 self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
                 self.bench.reach_again(hostname)
 
+    @is_step("refused", of="system", act="steps")
     def refused(self, act: Any, *arguments: Any, **options: Any) -> str:
         """Do what the system must refuse; return its text. The act is judged as FAILED.
 
@@ -123,6 +133,7 @@ class System:
             return refusal.message
         raise AssertionError(f"{self.bench.name} did not refuse to {act.__name__}.")
 
+    @is_step("attempt", of="system", act="steps")
     def attempt(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T | None:
         """Do what a system may refuse; how it ended is judged. Returns None where it refused."""
         try:
@@ -130,6 +141,7 @@ class System:
         except ControlPlaneError:
             return None
 
+    @is_step("disturb", of="system", name="text", value="value")
     def disturb(self, name: str, value: int | float | str | bool | None = None) -> None:
         """Make something go wrong in the system, or right again (:meth:`harness.lab.bench.Bench.trouble`).
 
@@ -138,6 +150,7 @@ class System:
         self._bench_needed(name).trouble(self.bench.name, name, value)
         self._struck(name, "" if value is None else str(value))
 
+    @is_step("disturb-host", of="system", name="text", on="flag")
     def disturb_host(self, name: str, *, on: bool = True) -> None:
         """Bring a circumstance of the first card's host about, such as ``disk-full``, or end it.
 
@@ -158,6 +171,7 @@ class System:
             Fault(point="between-acts", action=name, subject=subject, state="fired", detail=detail)
         )
 
+    @is_step("look", of="system")
     def look(self) -> None:
         """Record what the system says now, and what its cards show."""
         self.bench.look()

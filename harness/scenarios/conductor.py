@@ -7,6 +7,11 @@ from collections.abc import Callable
 #: While an application is in one of these, its images are brought into the registry by the framework
 #: itself, and a conductor since 2023-03 defers the certificate (fact sheet of StarlingX, section 7.2).
 DOWNLOADING = frozenset({"restore-requested", "applying"})
+#: All that sysinv has for an application (sysinv/common/constants.py).
+STATES = (
+    *("uploading", "upload-failed", "uploaded", "applying", "apply-failed", "applied", "inactive"),
+    *("removing", "remove-failed", "updating", "recovering", "missing", "restore-requested"),
+)
 
 
 class Conductor:
@@ -22,7 +27,7 @@ class Conductor:
 
     def __init__(self, install: Callable[[], object], *, defers: bool) -> None:
         self._install = install
-        self._defers = defers
+        self.defers = defers
         self._deferred = False
         #: Application -> its state; kept in the database, so a restart does not lose it.
         self.applications: dict[str, str] = {}
@@ -30,7 +35,7 @@ class Conductor:
     def install_certificate(self) -> str:
         """Take the request to install a certificate, and return in words what became of it."""
         busy = sorted(name for name, state in self.applications.items() if state in DOWNLOADING)
-        if self._defers and busy:
+        if self.defers and busy:
             self._deferred = True
             return f"deferred: {', '.join(f'{name} is {self.applications[name]}' for name in busy)}"
         self._deferred = False

@@ -19,10 +19,10 @@ def state_of(error: BaseException | None) -> tuple[str, str]:
     """Return the state and the reason with which a scenario ends, as its last record has them.
 
     :param error: what it raised. A device that answers with a failure, or an assertion that does not
-        hold, is a result: the scenario is finished.
+        hold, is a result: the scenario is finished, and not as stated for that reason.
     """
     if error is None or isinstance(error, AssertionError):
-        return FINISHED, ""
+        return FINISHED, str(error).partition("\n")[0] if error is not None else ""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "the run was interrupted"
     if isinstance(error, (NotApplicable, NotOfferedError)):

@@ -1,0 +1,158 @@
+"""`hil scenario`: check scenario files, begin a new one, print what they may hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.form import Form, FormOption
+from harness.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from harness.scenarios.files import ScenarioFile
+    from harness.scenarios.steps import Step
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Check scenario files, begin a new one, print what they may hold.",
+)
+
+#: Of docstrings: it means nothing to who reads a list of steps.
+_MARKUP = re.compile(r"(?::\w+:)?`+~?(?:harness\.[\w.]+\.)?([^`]*)`+")
+_SUFFIX = ".scenario.yaml"
+
+
+def files_of(incomplete: str) -> list[str]:
+    """Return the scenario files below the working directory, for completion."""
+    found = (str(path) for path in Path("testplans").rglob(f"*{_SUFFIX}"))
+    return sorted(path for path in found if path.startswith(incomplete))
+
+
+@app.command(
+    short_help="Check scenario files.",
+    epilog="Examples:  hil scenario check testplans     hil scenario check my.scenario.yaml -o json",
+)
+def check(
+    files: Annotated[
+        list[Path], typer.Argument(help="Scenario files, or folders of them.", autocompletion=files_of)
+    ],
+    inventory: Annotated[
+        Path | None, typer.Option(help="The inventory, beside which the image recipes are.")
+    ] = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Check the files; every error is listed with its line, what is allowed and the nearest spelling."""
+    from harness.plugin import steps  # noqa: F401 -- it knows them all
+    from harness.scenarios.files import load_scenario
+
+    images = _images(inventory)
+    read: list[ScenarioFile] = []
+    wrong: list[ConfigurationError] = []
+    for path in _below(files):
+        try:
+            read.append(load_scenario(path, images))
+        except ConfigurationError as error:
+            wrong.append(error)
+    if output is Form.JSON:
+        told = [{"message": error.message, "hint": error.hint} for error in wrong]
+        typer.echo(json.dumps({"scenarios": [_summary(each) for each in read], "errors": told}, indent=2))
+    else:
+        for each in read:
+            typer.echo(f"{each.path}: nothing wrong; {_size(each)}")
+    if wrong:
+        raise ConfigurationError("\n".join(error.message for error in wrong), hint=wrong[0].hint)
+
+
+@app.command(
+    short_help="Write a scenario to begin with.",
+    epilog="Examples:  hil scenario new testplans/mine/two_roots     hil scenario new two_roots -o json",
+)
+def new(
+    name: Annotated[str, typer.Argument(help="Its name, with the folder that it goes to.")],
+    requirement: Annotated[str, typer.Option(help="The requirement that it is a proof of.")] = "",
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Write a scenario file that can be run as it is, and changed to what you mean."""
+    from harness.scenarios.writing import write_new
+
+    path = Path(name if name.endswith(_SUFFIX) else f"{name}{_SUFFIX}")
+    write_new(path, requirement)
+    typer.echo(json.dumps({"file": str(path)}) if output is Form.JSON else f"{path}: try `hil run {path}`")
+
+
+@app.command(
+    short_help="Print every key and step.",
+    epilog="Example:  hil scenario schema -o json > scenario.schema.json",
+)
+def schema(output: FormOption = Form.TABLE) -> None:
+    """Print every step and what it takes; `-o json` is the JSON Schema of a file, for editors."""
+    from harness.plugin import steps  # noqa: F401 -- it knows them all
+    from harness.scenarios.file_model import json_schema
+    from harness.scenarios.steps import STEPS
+
+    if output is Form.JSON:
+        typer.echo(json.dumps(json_schema(), indent=2))
+        return
+    for name, step in STEPS.items():
+        about = _MARKUP.sub(r"\1", step.about)
+        typer.echo(f"{name}: {about}")
+        for line in _arguments(step):
+            typer.echo(f"    {line}")
+    typer.echo("use: Take the steps of another file here.\n    use: FILE\n    with: its parameters\n")
+    typer.echo("Keys of a file: about, source, requirements, given, over, steps, expect.")
+    typer.echo("Any step: `as: NAME` names its result, which `$NAME` stands for in later steps.")
+
+
+def _images(inventory: Path | None) -> list[str] | None:
+    """Return the recipes of the project here; None where there is none to compare with."""
+    from harness.inventory.load import load_inventory
+    from harness.lab.background import project_of
+    from harness.plugin.images import ImageShelf
+
+    try:
+        return list(ImageShelf.of(project_of(load_inventory(inventory))))
+    except ConfigurationError:
+        if inventory is not None:
+            raise
+        return None
+
+
+def _below(files: list[Path]) -> Iterator[Path]:
+    for path in files:
+        found = sorted(path.rglob(f"*{_SUFFIX}")) if path.is_dir() else [path]
+        if not found:
+            raise ConfigurationError(f"There is no scenario file (NAME{_SUFFIX}) in {path}.")
+        yield from found
+
+
+def _summary(scenario: ScenarioFile) -> dict[str, Any]:
+    return {
+        "file": str(scenario.path),
+        "name": scenario.name,
+        "about": scenario.about,
+        "requirements": list(scenario.requirements),
+        "variants": [each.id for each in scenario.variants if each.id],
+        "fixtures": sorted({call.step.fixture for call in scenario.calls}),
+        "steps": [call.step.name for call in scenario.variants[0].calls],
+    }
+
+
+def _size(scenario: ScenarioFile) -> str:
+    steps = len(scenario.variants[0].calls)
+    rows = f", {len(scenario.variants)} variants" if scenario.variants[0].id else ""
+    return f"{steps} step{'' if steps == 1 else 's'}{rows}"
+
+
+def _arguments(step: Step) -> Iterator[str]:
+    for argument, kind in step.kinds.items():
+        key = step.name if argument == step.main else argument
+        default = step.default(argument)
+        known = "" if default in (None, "", ()) else f", default {str(default).lower()}"
+        yield f"{key}: {kind}{'' if step.needs(argument) else ' (optional' + known + ')'}"

@@ -1,0 +1,84 @@
+"""The steps of scenario files: each is a method of a fixture, so that both forms have one executor."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from harness.errors import HarnessBug
+
+F = TypeVar("F", bound=Callable[..., Any])
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step, by its name in files.
+
+    ``fixture``: what it is done by; ``call`` takes that first. ``kinds``: argument -> the kind of its values
+    (:data:`harness.scenarios.kinds.KINDS`). The first argument stands beside the step's name.
+    """
+
+    name: str
+    fixture: str
+    call: Callable[..., Any]
+    kinds: Mapping[str, str]
+
+    @property
+    def about(self) -> str:
+        """What it does, in one line."""
+        return (inspect.getdoc(self.call) or "").partition("\n")[0]
+
+    @property
+    def main(self) -> str:
+        """The argument that stands beside the name; empty where it takes none."""
+        return next(iter(self.kinds), "")
+
+    def needs(self, argument: str) -> bool:
+        """Return whether it cannot be left out."""
+        parameter = inspect.signature(self.call).parameters[argument]
+        if parameter.kind in _VARIADIC:
+            return argument == self.main
+        return parameter.default is inspect.Parameter.empty
+
+    def default(self, argument: str) -> Any:
+        """Return what holds where an argument is left out; None for those that are required."""
+        default = inspect.signature(self.call).parameters[argument].default
+        return None if default is inspect.Parameter.empty else default
+
+    def __call__(self, fixture: Any, arguments: Mapping[str, Any]) -> Any:
+        """Take the step, as a Python scenario would by calling the method; return what that returns."""
+        positional: list[Any] = [fixture]
+        named: dict[str, Any] = {}
+        for name, value in arguments.items():
+            kind = inspect.signature(self.call).parameters[name].kind
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                named |= value
+            elif kind is inspect.Parameter.VAR_POSITIONAL:
+                positional += value
+            else:
+                named[name] = value
+        return self.call(*positional, **named)
+
+
+#: Name -> step; filled as the modules of the plugin's fixtures are imported.
+STEPS: dict[str, Step] = {}
+
+
+def is_step(name: str, /, *, of: str, **kinds: str) -> Callable[[F], F]:
+    """Let a method, or a function that takes a fixture first, be the step ``name`` of scenario files.
+
+    :param of: the name of the fixture. :param kinds: argument -> kind; those that are not named cannot be
+        given in a file. The first is the one that stands beside the step's name.
+    """
+
+    def register(call: F) -> F:
+        known = STEPS.get(name)
+        if known is not None and known.call.__qualname__ != call.__qualname__:
+            raise HarnessBug(f"Two methods are the step {name!r}: {known.call} and {call}.")
+        STEPS[name] = Step(name, of, call, kinds)
+        return call
+
+    return register

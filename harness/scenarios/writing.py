@@ -1,0 +1,64 @@
+"""Writes scenario files: the inverse of reading them, and the file that an author begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ConfigurationError, InfrastructureError
+
+_WIDTH = 110
+#: In the order in which a reader wants them.
+_KEYS = ("about", "source", "requirements", "given", "over", "steps", "expect")
+
+_BEGINNING = """\
+about: >-
+  In one or two sentences: what is done, and what must come of it.
+source: the document and the section that say so
+requirements: [{requirement}]
+
+given: # What there is before the first step; what is left out is left open.
+  card: {{root: none}}
+
+steps: # `hil scenario schema` lists them all.
+  - flash: A/csk0
+    promise: lands
+  - flash: B/csk0
+    promise: lands
+
+expect: # What is left out: as intended, and every report is true.
+  outcome: AS_INTENDED
+"""
+
+
+def scenario_text(data: Mapping[str, Any]) -> str:
+    """Return the text of a scenario file with ``data``: about, source, given, steps and the other keys.
+
+    Reading it gives the same again; comments and keys without a value are left out.
+    """
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = _WIDTH
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    out = StringIO()
+    yaml.dump({key: data[key] for key in _KEYS if data.get(key)}, out)
+    return out.getvalue()
+
+
+def write_new(path: Path, requirement: str = "") -> None:
+    """Write a scenario to begin with, which can be run as it is, to the new file ``path``.
+
+    :raises ConfigurationError: there is a file already. :raises InfrastructureError: it cannot be written.
+    """
+    text = _BEGINNING.format(requirement=requirement)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text if requirement else text.replace("requirements: []\n", ""))
+    except FileExistsError:
+        raise ConfigurationError(f"There is a file {path} already.", hint="Give another name.") from None
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}.") from error
