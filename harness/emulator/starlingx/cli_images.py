@@ -17,9 +17,10 @@ _IMAGE: Final = (
 #: The release that ran with Python 2 did not know them.
 _BMC: Final = ("bmc", "retimer_included")
 _APPLIED: Final = ("applied", "applied_labels")
+#: Fields of an upload, in their order.
 _UPLOADED: Final = (
-    "uuid", "bitstream_type", "pci_vendor", "pci_device", "bitstream_id", "key_signature", "revoke_key_id",
-    "name", "description", "image_version", "bmc", "retimer_included",
+    "bitstream_type", "pci_vendor", "pci_device", "bitstream_id", "key_signature", "revoke_key_id", "name",
+    "description", "image_version", "uuid", "bmc", "retimer_included",
 )  # fmt: skip
 _UPLOAD_OPTIONS: Final = (
     "bitstream-id=", "key-signature=", "revoke-key-id=", "name=", "description=", "image-version=", "uuid=",

@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
 
 import pytest
-from support.starlingx_lab import CARD, PASSWORD, Lab, MakeLab
-
-from harness.emulator.process import Buffer, Bytes
-from harness.emulator.programs.base import Streams
-from harness.emulator.starlingx.controllers import install_commands
-from harness.emulator.starlingx.listening import Listening
+from support.controller_shell import Shell, shell_on
+from support.starlingx_lab import CARD, Lab, MakeLab
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
-
-
-@dataclass
-class Shell:
-    """A login on the controller, with the command in its path and a service to talk to."""
-
-    lab: Lab
-    prefix: str = "source /etc/platform/openrc; system "
-
-    def run(self, words: str) -> tuple[int, str, str]:
-        out, err = Buffer(), Buffer()
-        code = self.lab.machine.run(self.prefix + words, Streams(Bytes(), out, err))
-        return code, out.data.decode(), err.data.decode()
-
-    def shown(self, words: str) -> str:
-        code, out, err = self.run(words)
-        assert (code, err) == (0, "")
-        return out
 
 
 @pytest.fixture
 def shell_of() -> Iterator[Callable[[Lab, str], Shell]]:
     """Give labs a command and a service that ends with the test."""
-    opened: list[Listening] = []
-
-    def give(lab: Lab, release: str) -> Shell:
-        listening = Listening()
-        url = listening.add("system1", lambda fetch: lab.system)
-        listening.serve()
-        install_commands(lab.hosts, release, url, PASSWORD)
-        opened.append(listening)
-        return Shell(lab)
-
-    yield give
-    for listening in opened:
-        listening.close()
+    with ExitStack() as opened:
+        yield lambda lab, release: opened.enter_context(shell_on(lab, release))
 
 
 @pytest.fixture
