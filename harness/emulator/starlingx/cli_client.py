@@ -96,13 +96,14 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         kind: str = "application/json",
+        accept: str = "application/json",
         agent: str = "cgtsclient",
     ) -> tuple[int, bytes]:
         """Return status and body of the answer, whatever they are. ``kind``: said of the request's body.
 
         :raises CommandError: there is no answer.
         """
-        headers = {"Content-Type": kind, "Accept": "application/json"}
+        headers = {"Content-Type": kind, "Accept": accept}
         headers |= {"X-Auth-Token": self._token, "User-Agent": agent}
         data = None if body is None else json.dumps(body).encode()
         url = "/".join((self._base, *(quote(part, safe="") for part in path)))

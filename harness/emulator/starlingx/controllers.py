@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "system": ("starlingx.cli", "run_system"),
     "fm": ("starlingx.cli", "run_fm"),
     "sw-manager": ("distributed_cloud.sw_manager_cli", "run_sw_manager"),
+    "dcmanager": ("distributed_cloud.dcmanager_cli", "run_dcmanager"),
 }
 _OPENRC: Final = """\
 unset OS_SERVICE_TOKEN
