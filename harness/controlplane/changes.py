@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +60,10 @@ class WayIn(Reading, Protocol):
     @property
     def evidence(self) -> Evidence:
         """The last answer, raw."""
+        ...
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Ask for each thing once while the block lasts, where that can be told from asking anew."""
         ...
 
     def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:

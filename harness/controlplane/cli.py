@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from harness.controlplane.active import Controllers
@@ -73,6 +74,10 @@ class CliWay:
     def evidence(self) -> Evidence:
         """The last answer, raw."""
         return self._asked.evidence
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Each thing is one command, and none is asked twice."""
+        return nullcontext()
 
     def close(self) -> None:
         """Release the connections to the controllers; may be called twice."""

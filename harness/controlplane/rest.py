@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -47,6 +48,16 @@ class RestWay:
         self.evidence = Evidence("", "")
         self._session = Session(name, login, deadline=deadline)
         self._page = page
+        self._answers: dict[str, tuple[Any, Evidence]] | None = None
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Ask for each thing once while the block lasts; what else needs it has the same answer."""
+        self._answers = {}
+        try:
+            yield
+        finally:
+            self._answers = None
 
     def close(self) -> None:
         """Close the connections; may be called twice."""
@@ -234,8 +245,14 @@ class RestWay:
     # -- asking ---------------------------------------------------------------------------------------
 
     def _get(self, path: str, *, names: bool = False, service: str = "platform", **options: Any) -> Any:
+        key = f"{service} {path} {names} {options}"
+        if self._answers is not None and key in self._answers:
+            answer, self.evidence = self._answers[key]
+            return answer
         answer, text = self._session.ask("GET", path, names=names, service=service, **options)
         self.evidence = Evidence(text, f"GET {path}")
+        if self._answers is not None:
+            self._answers[key] = answer, self.evidence
         return answer
 
     def _objects(self, path: str, key: str, **options: Any) -> Objects:

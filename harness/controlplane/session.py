@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,8 @@ from harness.errors import (
 )
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 _WRONG: Final = "Is the URL that of the Keystone of a StarlingX system, such as http://controller:5000/v3?"
@@ -84,6 +87,14 @@ class _Token:
     text: str = field(repr=False)
     renew_at: float
     urls: Mapping[str, str]
+
+
+@cache
+def _trusting(ca_file: Path | None) -> ssl.SSLContext:
+    """Return what servers are verified by; reading the system's authorities takes 50 ms, for all once."""
+    import ssl
+
+    return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
 
 
 class Session:
@@ -215,10 +226,7 @@ class Session:
 
         with self._lock:
             if self._client is None:
-                import ssl
-
-                ca = self.login.ca_file
-                context = ssl.create_default_context(cafile=str(ca) if ca else None)
+                context = _trusting(self.login.ca_file)
                 self._client = httpx.Client(verify=context, trust_env=False, follow_redirects=False)
             return self._client
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
@@ -59,11 +59,22 @@ class _LabTimed:
     def __init__(self, history: Recording, now: Callable[[], float]) -> None:
         self._history = history
         self._now = now
+        self._moment: float | None = None
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Give all records the time of now while the block lasts."""
+        self._moment = self._now()
+        try:
+            yield
+        finally:
+            self._moment = None
 
     def add(self, record: R) -> R:
         """Keep ``record``; return it as it was kept."""
         if record.source_time is None and isinstance(record, (Claim, Observation, Intent)):
-            record = replace(record, source_time=self._now())
+            moment = self._now() if self._moment is None else self._moment
+            record = replace(record, source_time=moment)
         return self._history.add(record)
 
 
@@ -204,7 +215,7 @@ class SystemBench:
         """
         told = {"asked": list(ASKED), "reporter": self.driver.reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
-        with recorded_operation(self.history, intent) as underway:
+        with self._one_moment(), recorded_operation(self.history, intent) as underway:
             refused = list(self._refused())
             for name, placed in self.cards.items():
                 self._card(name, placed, underway.intent)
@@ -214,6 +225,15 @@ class SystemBench:
                 self._host(host, hostname, underway.intent)
             if refused:
                 raise refused[0]
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        """Let a look be of one moment: of the lab's clock, and of what the system answers."""
+        with ExitStack() as block:
+            if isinstance(self.history, _LabTimed):
+                block.enter_context(self.history.one_moment())
+            block.enter_context(self.way.one_look())
+            yield
 
     def _refused(self) -> Iterator[ControlPlaneError]:
         """Ask for everything; yield what the system refuses to say, which keeps no other from being asked."""
@@ -267,7 +287,8 @@ class SystemBench:
         """Read a card, wherever it is by now, record what it shows, and let the interlock know its place."""
         card = placed.driver
         truth = card.truth()
-        if not truth.on_bus:
+        # One of its own network functions may stand now where it was: a device, but no card.
+        if not truth.on_bus or isinstance(truth.identity, Unknown):
             with suppress(InfrastructureError):  # it is off the bus: that is what was read
                 card.locate()
                 truth = card.truth()
