@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.plugin.scenario import Scenario
+from harness.plugin.markers import given_of
+from harness.plugin.scenario import Scenario, step
 from harness.plugin.session import HilSession
 
 if TYPE_CHECKING:
-    from harness.lab.system_bench import Way
+    from harness.lab.system_bench import SystemBench, Way
     from harness.plugin.images import ImageShelf
     from harness.plugin.systems import System
 
@@ -60,8 +61,25 @@ def system(
         SystemBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,
     ):
         made = System(hil, bench, images)
+        _prepare(request.node, hil, bench)
+        hil_scenario.before_end.append(made.faults.settle)
         made.look()
         yield made
+
+
+def _prepare(item: pytest.Item, hil: HilSession, bench: SystemBench) -> None:
+    """Let the first card be as the marker ``hil_given`` has it, before the system is asked anything."""
+    given = given_of(item)
+    if not given:
+        return
+    from harness.plugin.images import RootHashes
+    from harness.scenarios.given import Given
+    from harness.scenarios.prepare import prepare
+
+    card = next(iter(bench.cards.values())).driver
+    words = ", ".join(f"{name} {value}" for name, value in given.items())
+    with step(hil, card.name, f"prepare: {words}"):
+        prepare(card, Given.parse(given, RootHashes(hil.images)), bench.bench)
 
 
 def lab_of(node: pytest.Item, hil: HilSession) -> str | None:

@@ -6,18 +6,18 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from harness.errors import ConfigurationError, ControlPlaneError
-from harness.judgement.records import Fault, Observation, Subject
+from harness.judgement.records import Observation, Subject
 from harness.plugin.scenario import step
-from harness.scenarios.prepare import NotApplicable
+from harness.plugin.system_faults import SystemFaults
 from harness.scenarios.steps import is_step
 
 if TYPE_CHECKING:
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.protocol import Upload
-    from harness.lab.bench import Bench
     from harness.lab.system_bench import SystemBench
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
@@ -42,6 +42,9 @@ class System:
     bench: SystemBench
     shelf: ImageShelf
 
+    def __post_init__(self) -> None:
+        self.faults = SystemFaults(self.bench)
+
     @property
     def driver(self) -> SystemDriver:
         """What asks the system, and records it."""
@@ -64,6 +67,7 @@ class System:
             read = {"image": image.facts.to_json(), "promise": promise}
             subject = Subject("record", f"{self.bench.name}/image/{uuid}")
             self.bench.history.add(Observation(probe="image-bytes", subject=subject, values=read))
+            self.bench.download([uuid])
         return uuid
 
     @is_step("apply", of="system", image="result", labels="labels")
@@ -87,28 +91,40 @@ class System:
     # -- devices and hosts ----------------------------------------------------------------------------
 
     @is_step("label", of="system", labels="labels")
-    def label(self, **labels: str) -> None:
-        """Give the first card labels."""
-        hostname, address = self._place()
+    def label(self, device: str = "", /, **labels: str) -> None:
+        """Give the first card labels, or another one by its name, or a device of its host by its address."""
+        hostname, address = self._place(device)
         with self._act(f"label {address}", look=False):
             self.driver.assign_labels(hostname, address, labels)
 
     @is_step("unlabel", of="system", keys="texts")
     def unlabel(self, *keys: str) -> None:
         """Take labels off the first card."""
-        hostname, address = self._place()
+        hostname, address = self._place("")
         with self._act(f"unlabel {address}"):
             self.driver.remove_labels(hostname, address, keys)
 
     @is_step("update", of="system")
-    def update(self) -> None:
-        """Have every host write what is owed to its cards, and wait until it does nothing more."""
+    def update(self, *, watch: bool = False) -> None:
+        """Have every host write what is owed to its cards, and wait until it does nothing more.
+
+        :param watch: look whenever it begins to write a card; an emulated one alone tells when.
+        """
         for hostname in self._hostnames():
             with self._act(f"update {hostname}"):
-                if self.bench.bench is not None:
-                    self.driver.update(hostname)
-                else:
+                self.bench.download(self._owed(hostname))
+                if self.bench.bench is None:
                     self.driver.update_and_wait(hostname)
+                    continue
+                with self.faults.watching(hostname) if watch else self.faults.meeting():
+                    self.driver.update(hostname)
+
+    def _owed(self, hostname: str) -> list[str]:
+        """Return the images that the next update of a host writes."""
+        owed = [
+            s for s in self.driver.states() if s.hostname == hostname and s.status in ("pending", "failed")
+        ]
+        return sorted({str(state.image_uuid) for state in owed if isinstance(state.image_uuid, str)})
 
     @is_step("boot", of="system")
     def boot(self) -> None:
@@ -123,15 +139,18 @@ class System:
 
     @is_step("refused", of="system", act="steps")
     def refused(self, act: Any, *arguments: Any, **options: Any) -> str:
-        """Do what the system must refuse; return its text. The act is judged as FAILED.
-
-        :raises AssertionError: it did not refuse.
-        """
+        """Do what the system must refuse; return its text. That it takes it is judged as a BREACH."""
         try:
-            act(*arguments, **options)
+            with self.driver.promised("refused"):
+                act(*arguments, **options)
         except ControlPlaneError as refusal:
             return refusal.message
-        raise AssertionError(f"{self.bench.name} did not refuse to {act.__name__}.")
+        return ""
+
+    def taken(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T | None:
+        """Do what the system must take. That it refuses it is judged as a BREACH; None is returned then."""
+        with self.driver.promised("taken"):
+            return self.attempt(act, *arguments, **options)
 
     @is_step("attempt", of="system", act="steps")
     def attempt(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T | None:
@@ -142,34 +161,31 @@ class System:
             return None
 
     @is_step("disturb", of="system", name="text", value="value")
-    def disturb(self, name: str, value: int | float | str | bool | None = None) -> None:
+    def disturb(self, name: str, value: int | float | str | bool | None = None, *, at: str = "") -> None:
         """Make something go wrong in the system, or right again (:meth:`harness.lab.bench.Bench.trouble`).
 
+        Beside the troubles of a system: ``reboot`` (the first card's host, under power), ``move`` (its card
+        comes back at another address after its next reset).
+
+        :param at: the phase of the first card's next update in which it strikes; empty: now.
         :raises NotApplicable: the system is real.
         """
-        self._bench_needed(name).trouble(self.bench.name, name, value)
-        self._struck(name, "" if value is None else str(value))
+        self.faults.disturb(name, value, at)
 
     @is_step("disturb-host", of="system", name="text", on="flag")
-    def disturb_host(self, name: str, *, on: bool = True) -> None:
+    def disturb_host(self, name: str, *, on: bool = True, at: str = "") -> None:
         """Bring a circumstance of the first card's host about, such as ``disk-full``, or end it.
 
         :raises NotApplicable: the system is real.
         """
-        host = next(iter(self.bench.cards.values())).driver.host.name
-        self._bench_needed(name).condition(host, name, on)
-        self._struck(name, f"{host}: {'on' if on else 'off'}")
+        self.faults.disturb_host(name, on, at)
 
-    def _bench_needed(self, name: str) -> Bench:
-        if self.bench.bench is None:
-            raise NotApplicable(f"{name} can be brought about in an emulated system alone")
-        return self.bench.bench
+    def at(self, point: str, act: Callable[..., object], *arguments: Any, **options: Any) -> None:
+        """Do something while the first card's next update is held in a phase; it is recorded as a fault is.
 
-    def _struck(self, name: str, detail: str) -> None:
-        subject = Subject("record", self.bench.name)
-        self.bench.history.add(
-            Fault(point="between-acts", action=name, subject=subject, state="fired", detail=detail)
-        )
+        :raises NotApplicable: the system is real.
+        """
+        self.faults.at(point, act.__name__, partial(act, *arguments, **options))
 
     @is_step("look", of="system")
     def look(self) -> None:
@@ -190,7 +206,8 @@ class System:
             try:
                 yield
             finally:
-                self.bench.pass_time(_ACT_SECONDS)
+                if not self.faults.held:
+                    self.bench.pass_time(_ACT_SECONDS)
                 if look:
                     self.look()
 
@@ -208,10 +225,12 @@ class System:
     def _hostnames(self) -> list[str]:
         return sorted({placed.hostname for placed in self.bench.cards.values()})
 
-    def _place(self) -> tuple[str, str]:
-        """Return where the first card is now: hostname and address."""
-        placed = next(iter(self.bench.cards.values()))
-        return placed.hostname, placed.driver.address
+    def _place(self, device: str) -> tuple[str, str]:
+        """Return hostname and address of a device (:meth:`label`), where it is now."""
+        first = next(iter(self.bench.cards.values()))
+        placed = self.bench.cards.get(device, first)
+        other = device and device not in self.bench.cards
+        return placed.hostname, device if other else placed.driver.address
 
 
 def _upload(image: Image, fields: dict[str, Any]) -> Upload:

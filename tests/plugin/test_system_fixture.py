@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.judgement.records import Claim, Intent, Observation
+from harness.judgement.records import Claim, Fault, Intent, Observation
 
 INVENTORY = """\
 version: 1
@@ -52,13 +52,37 @@ def test_is_not_permitted(system):
 def test_is_nowhere(system):
     system.look()
 
-@pytest.mark.hil_expects(outcome="FAILED")
 def test_is_refused(system):
     image = system.upload("unsigned")
     system.apply(image)
     system.update()
     assert "already been written to devices" in system.refused(system.delete, image)
     system.boot()
+
+@pytest.mark.hil_expects(outcome="BREACH")
+def test_takes_what_it_must_refuse(system):
+    assert system.refused(system.upload, "unsigned") == ""
+
+@pytest.mark.hil_expects(outcome="BREACH")
+def test_refuses_what_it_must_take(system):
+    assert system.taken(system.upload, "unsigned", pci_device="0b31") is None
+
+@pytest.mark.hil_expects(verdicts={"sysinv-image-state": "LOST"})
+def test_goes_on_without_its_agent(system):
+    image = system.upload("root-key-A")
+    system.apply(image)
+    system.disturb("agents", False, at="programming")
+    system.at("programming", system.look)
+    system.update()
+    system.pass_time(200)
+
+def test_nothing_comes_to_a_point(system):
+    system.disturb("agents", False, at="programming")
+    system.look()
+
+@pytest.mark.hil_given(root="A")
+def test_has_the_card_that_is_given(system):
+    assert system.bench.cards["one/card0"].driver.truth().sr_root
 
 @pytest.mark.parametrize("hil_way", ["cli"])
 def test_asks_the_other_way(system):
@@ -82,6 +106,11 @@ def test_scenarios_about_a_system_are_judged(system_plan) -> None:
         "test_is_nowhere[empty]": "NOT_APPLICABLE",
         "test_is_nowhere[gone]": "NOT_APPLICABLE",
         "test_is_refused": "as-stated",
+        "test_takes_what_it_must_refuse": "as-stated",
+        "test_refuses_what_it_must_take": "as-stated",
+        "test_goes_on_without_its_agent": "as-stated",
+        "test_nothing_comes_to_a_point": "not-as-stated",
+        "test_has_the_card_that_is_given": "as-stated",
         "test_asks_the_other_way[cli]": "NOT_APPLICABLE",
     }
     assert "key-cancellation" in done.scenarios["test_is_not_permitted[silent]"]["reason"]
@@ -89,6 +118,15 @@ def test_scenarios_about_a_system_are_judged(system_plan) -> None:
     assert {card.subject.identity for card in cards} == {"64:4c:36:00:00:01", "64:4c:36:00:00:02"}
     said = [r for r in done.records if isinstance(r, Claim | Intent | Observation)]
     assert all(record.source_time for record in said), "all of it has its lab time"
+    struck = [(fault.action, fault.point, fault.state) for fault in done.records if isinstance(fault, Fault)]
+    assert struck == [
+        ("agents", "programming", "armed"),
+        ("look", "programming", "armed"),
+        ("agents", "programming", "fired"),
+        ("look", "programming", "fired"),
+        ("agents", "programming", "armed"),
+        ("agents", "programming", "not-reached"),
+    ]
     late = [
         r.source_time for r in said if "/state/" in r.subject.name and r.statement["status"] == "in-progress"
     ]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.judgement.checkers.holding import active_holding
 from harness.judgement.checkers.image_state import written_over
-from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed
+from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed, written
 from harness.judgement.grouping import Operation, field_of, word
 from harness.judgement.model import Outcome, OutcomeOf, worst_outcome
 from harness.judgement.system_story import Look, SystemStory, Word
@@ -73,7 +73,8 @@ def _boot(story: SystemStory, operation: Operation) -> _Told:
 def _update(story: SystemStory, operation: Operation) -> _Told:
     """Every image that was owed must have come to its promise, and none may follow a failed root key."""
     seq, hostname = operation.intent.seq, operation.intent.parameters.get("target")
-    before, after = _before(story, seq), _after(story, seq)
+    before = _before(story, seq)
+    after = next((look for look in story.whole_looks if look.seq > seq and not written(look, hostname)), None)
     if before is None or after is None:
         return _Told(Outcome.UNKNOWN, "states and cards were not looked at on both sides of it")
     end = next((c.seq for c in story.changes if c.operation == "host-update" and c.seq > seq), None)

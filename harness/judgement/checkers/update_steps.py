@@ -27,7 +27,7 @@ def out_of_order(story: SystemStory, hostname: Any, since: int, until: int | Non
     for look in story.looks:
         if not since < look.seq < (until or look.seq + 1):
             continue
-        busy = {card: seen for card, seen in look.cards.items() if _is_written(seen, hostname)}
+        busy = written(look, hostname)
         seqs = (look.seq, *(seen.seq for seen in busy.values()))
         if len(busy) > 1:
             yield (
@@ -74,6 +74,11 @@ def retimers_due(
             f"{hostname} resets the retimers at its next boot, and no image with them was written",
             (before.seq, after.seq),
         )
+
+
+def written(look: Look, hostname: Any) -> dict[str, Observation]:
+    """Return the cards of a host that are being written in a look, by what they themselves show."""
+    return {card: seen for card, seen in look.cards.items() if _is_written(seen, hostname)}
 
 
 def _is_written(seen: Observation, hostname: Any) -> bool:
