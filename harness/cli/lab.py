@@ -54,7 +54,7 @@ def up(
     inventory: InventoryOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Start a lab and leave it running; its cards are as they were left. Says how to log in to each host.
+    """Start a lab and leave it running; its cards are as they were left. Says how to log in to it.
 
     Its registries are not kept running: each run starts its own, empty, when a scenario pushes to it.
     """
@@ -78,7 +78,7 @@ def up(
 def status(
     lab: NameArgument = None, inventory: InventoryOption = None, output: FormOption = Form.TABLE
 ) -> None:
-    """Show which labs are running, and how to log in to their hosts."""
+    """Show which labs are running, and how to log in to their hosts and controllers."""
     from harness.inventory.load import load_inventory
     from harness.lab.background import background_labs, known_lab
 
@@ -227,6 +227,11 @@ def _print(labs: list[BackgroundLab], output: Form, inventory: Inventory) -> Non
             typer.echo(f"  {entry['error']}")
         for host in entry["hosts"]:
             typer.echo(f"  {host['name']:<14} {host['ssh']}")
+        for controller in entry.get("controllers", ()):
+            login = f"{controller['url']} as {controller['user']}"
+            typer.echo(
+                f"  {controller['name']:<14} controller, {login}, password in {controller['password_file']}"
+            )
         for registry in entry.get("registries", ()):
             typer.echo(f"  {registry['name']:<14} registry, {registry['url'] or _STARTED_BY_RUNS}")
         if "inventory" in entry:
@@ -276,6 +281,10 @@ def _described(lab: BackgroundLab, inventory: Inventory) -> dict[str, Any]:
                 "ssh": _ssh_command(doors, host),
             }
             for host, door in doors.hosts.items()
+        ],
+        "controllers": [
+            {"name": name, "url": login.url, "user": login.user, "password_file": str(lab.doors_file)}
+            for name, login in doors.controllers.items()
         ],
         "registries": _registries(inventory, lab.lab_name()),
     }

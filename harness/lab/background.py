@@ -59,7 +59,8 @@ class BackgroundLab:
         return self.directory / "pid"
 
     @property
-    def _doors_file(self) -> Path:
+    def doors_file(self) -> Path:
+        """Where it is written how the lab is reached, with the passwords of its controllers: for us alone."""
         return self.directory / "lab.json"
 
     def pid(self) -> int | None:
@@ -91,10 +92,10 @@ class BackgroundLab:
         return Doors.from_json(self._stored())
 
     def _stored(self) -> dict[str, Any]:
-        if self.pid() is None or not self._doors_file.exists():
+        if self.pid() is None or not self.doors_file.exists():
             raise ConfigurationError(f"The lab {self.name!r} is not running.", hint="Start it: hil lab up")
         try:
-            found: dict[str, Any] = json.loads(self._doors_file.read_text(encoding="utf-8"))
+            found: dict[str, Any] = json.loads(self.doors_file.read_text(encoding="utf-8"))
             if not isinstance(found["lab"], str):
                 raise TypeError("the name of its lab is none")
             Doors.from_json(found)
@@ -102,7 +103,7 @@ class BackgroundLab:
             raise self._not_to_be_had(error) from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InfrastructureError(
-                f"{self._doors_file} does not say where the lab {self.name!r} is reached: {error}.",
+                f"{self.doors_file} does not say where the lab {self.name!r} is reached: {error}.",
                 hint=f"Stop the lab and start it again: hil lab down {self.name}; hil lab up {self.name}",
             ) from None
         return found
@@ -139,11 +140,14 @@ class BackgroundLab:
             return process.detach()
 
     def _keep_doors(self, lab: str, doors: Doors) -> None:
-        """Write where the lab is reached, for the commands to come."""
+        """Write where the lab is reached, for the commands to come; nobody else may read the passwords."""
         content = json.dumps({"lab": lab, **doors.to_json()}, indent=2)
-        unfinished = self._doors_file.with_suffix(".new")
-        unfinished.write_text(content + "\n", encoding="utf-8")
-        unfinished.replace(self._doors_file)
+        unfinished = self.doors_file.with_suffix(".new")
+        unfinished.unlink(missing_ok=True)  # what a killed command left may be for all to read
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(content + "\n")
+        unfinished.replace(self.doors_file)
 
     @contextlib.contextmanager
     def _exclusively(self) -> Iterator[None]:
@@ -208,9 +212,9 @@ class BackgroundLab:
     def _clean(self) -> None:
         """Remove what a lab that does not run any more has left: its socket, its key, the pid file."""
         with contextlib.suppress(FileNotFoundError, ValueError, LookupError, TypeError, AttributeError):
-            doors = Doors.from_json(json.loads(self._doors_file.read_text(encoding="utf-8")))
+            doors = Doors.from_json(json.loads(self.doors_file.read_text(encoding="utf-8")))
             remove_runtime(doors.runtime)
-        self._doors_file.unlink(missing_ok=True)
+        self.doors_file.unlink(missing_ok=True)
         self._pid_file.unlink(missing_ok=True)
 
 

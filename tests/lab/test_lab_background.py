@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,39 @@ def test_status_tells_what_runs_and_down_is_idempotent(hil: Any, project: Path) 
     assert hil("down").stdout == "small: was not running\n"
     assert not Path(entry["control"]).parent.exists()
     assert status(hil)["small"] == {"name": "small", "running": False, "pid": None, "hosts": []}
+
+
+def test_controllers_are_listed_with_where_their_login_is(hil: Any, project: Path) -> None:
+    """The password itself is shown nowhere; it is in one file, which nobody else may read."""
+    path = project / "inventory.yaml"
+    more = "    controllers: {central: {role: system-controller, emulated: true}}\n"
+    path.write_text(path.read_text() + more)
+    kept = project / ".hil/labs/small/lab.json"
+    kept.parent.mkdir(parents=True)
+    kept.with_suffix(".new").write_text("left by a command that was killed, and for all to read")
+    mask = os.umask(0)
+    try:
+        up = hil("up")
+    finally:
+        os.umask(mask)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    (controller,) = status(hil)["small"]["controllers"]
+    assert (controller["name"], controller["user"]) == ("central", "admin")
+    assert Path(controller["password_file"]) == kept
+    password = json.loads(kept.read_text())["controllers"]["central"]["password"]
+    line = f"controller, {controller['url']} as admin, password in {kept}"
+    for shown in (up.stdout, hil("status").stdout, hil("status", "-o", "json").stdout):
+        assert password not in shown
+    assert line in up.stdout and line in hil("status").stdout
+    user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
+    auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
+    request = urllib.request.Request(
+        f"{controller['url']}/auth/tokens",
+        json.dumps({"auth": auth}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 201
 
 
 def test_registries_are_listed_and_not_kept_running(hil: Any, project: Path) -> None:
