@@ -97,8 +97,8 @@ class Bench:
         ``refuse-requests`` (how many are answered with 503), ``downloads`` (``whole``, ``missing``,
         ``short``), ``completions`` (lab seconds by which they come late; None: they are lost), ``conductor``
         and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services),
-        ``api-down-after-unlock`` (for how many lab seconds nothing answers after each unlock), ``slow`` (how
-        many times as long as else its hosts take). Of the controller of a distributed cloud also
+        ``api-down-after-unlock`` (for how many lab seconds sysinv does not answer after each unlock),
+        ``slow`` (how many times as long as else its hosts take). Of a distributed cloud's controller also
         ``subcloud-offline`` (its name; ``-`` before it: not any more), ``vault-missing`` (uuid of an image),
         ``vault-takes-files`` and ``dcmanager`` (whether), ``audit-now`` (a pass of the audit).
         """

@@ -18,7 +18,7 @@ def seen_on(system, corrected="corrected", **stated):
 
 @seen_on("labels-vanish", "corrected-elsewhere", verdicts={"sysinv-image-state": "LOST"})
 def test_lp_1890296_labels_and_states_vanish_at_a_boot(system):
-    """The device is at the same address after the boot, but stood elsewhere until its reset: it is not known."""
+    """The device is at the same address after the boot, but stood elsewhere before its reset: it is forgotten."""
     system.label(site="lab")
     image = system.upload("A/csk0")
     system.apply(image, site="lab")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,8 @@ from harness.emulator.starlingx.system import System
 from harness.emulator.starlingx.web import SERVICES, Site
 from harness.images.recipes import build
 
+#: How long a strategy of these labs may take, in real seconds.
+_LONGEST = 60.0
 #: A little longer than from one pass of the audit to the next.
 _PASS = 41.0
 
@@ -31,9 +34,12 @@ class Client:
     def __init__(self, site: Site) -> None:
         self._apps = site.apps()
         self._urls = site.urls
+        self.catalogue = self._log_in()
+
+    def _log_in(self) -> list[dict[str, Any]]:
         answer = self.ask("identity", "POST", "/v3/auth/tokens", json=login())
-        self.catalogue = answer.json()["token"]["catalog"]
         self._headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+        return list(answer.json()["token"]["catalog"])
 
     def ask(self, service: str, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask a service over HTTP, in memory."""
@@ -47,8 +53,12 @@ class Client:
 
     def api(self, service: str, method: str, path: str, **options: Any) -> httpx.Response:
         """Ask a service with a token."""
-        headers = self._headers | options.pop("headers", {})
-        return self.ask(service, method, path, headers=headers, **options)
+        more = options.pop("headers", {})
+        answer = self.ask(service, method, path, headers=self._headers | more, **options)
+        if answer.status_code == 401:  # hours of lab time have passed
+            self._log_in()
+            answer = self.ask(service, method, path, headers=self._headers | more, **options)
+        return answer
 
     def get(self, path: str, service: str = "platform") -> Any:
         """Return the body of what must be there."""
@@ -60,7 +70,8 @@ class Client:
 class CloudLab:
     """A controller `central` without hosts, and subclouds `sub1`... with one card each.
 
-    ``cards``: state of the card of each subcloud.
+    ``cards``: state of the card of each subcloud. ``places``: its address and where it comes up at a boot,
+    where that is another; all at one place where nothing is said.
     """
 
     def __init__(
@@ -71,6 +82,7 @@ class CloudLab:
         on: tuple[str, ...] = (),
         off: tuple[str, ...] = (),
         cards: tuple[CardState, ...] = (CardState(),),
+        places: tuple[tuple[str, str | None], ...] = (),
         profile: CloudProfile | None = None,
     ) -> None:
         self.clock = LabClock(start=START)
@@ -81,7 +93,8 @@ class CloudLab:
         self.machines = {}
         for number, state in enumerate(cards, 1):
             machine = EmulatedHost(f"sub{number}", self.clock, generation=generation, era=era)
-            spec = CardSpec("card0", f"64:4c:36:00:0{number}:01", ("0000:b2:00.0",))
+            address, boots_at = places[number - 1] if places else ("0000:b2:00.0", None)
+            spec = CardSpec("card0", f"64:4c:36:00:0{number}:01", (address,), boots_at)
             machine.add_card(spec, state, CardProfile())
             machine.power_on()
             self.machines[machine.name] = machine
@@ -223,14 +236,12 @@ class CloudLab:
         return str(self.strategy()["state"])
 
     def run_out(self) -> None:
-        """Let all that draws time come to its end, and nothing more."""
-        before = -1.0
-        while before < self.clock.now():
-            before = self.clock.now()
-            self.pass_time(0)
-            if self.strategy()["state"] in ("complete", "failed", "aborted"):
-                return
-            self.pass_time(600)
+        """Let the strategy come to its end, and no lab time pass after it: nothing draws it any more."""
+        deadline = time.monotonic() + _LONGEST
+        while (state := self.strategy()["state"]) not in ("complete", "failed", "aborted"):
+            assert time.monotonic() < deadline, f"the strategy is {state}, its steps {self.steps()}"
+            time.sleep(0.005)
+        self.settle()
 
     def audit(self) -> None:
         """Let the next pass of the audit happen."""

@@ -33,24 +33,20 @@ class Region:
         self.offline = False
         self._fetch = fetch
 
-    def system(self) -> System:
-        """Return the system, where it answers."""
+    def _ask(self, route: str, *path: str, **request: Any) -> Any:
+        def ask(system: System) -> Any:
+            if system.troubles.is_away(system.clock.now()):
+                raise RegionError(f"sysinv of {self.name} does not answer: 503 Service Unavailable")
+            return getattr(Sysinv(system), route)(Request(_DCMANAGER, _BASE, **request), *path)[1]
+
+        return self._asked(ask)
+
+    def _asked(self, ask: Callable[[System], Any]) -> Any:
         if self.offline:
             raise RegionError(f"Unable to reach {self.name}: No route to host")
         system = self._fetch()
-        if system.troubles.refuses(system.clock.now()):
-            raise RegionError(f"The API of {self.name} does not answer: 503 Service Unavailable")
-        return system
-
-    def _ask(self, route: str, *path: str, **request: Any) -> Any:
-        return self._asked(lambda system: self._route(system, route, path, request))
-
-    @staticmethod
-    def _route(system: System, route: str, path: tuple[str, ...], request: Mapping[str, Any]) -> Any:
-        return getattr(Sysinv(system), route)(Request(_DCMANAGER, _BASE, **request), *path)[1]
-
-    def _asked(self, ask: Callable[[System], Any]) -> Any:
-        system = self.system()
+        if system.troubles.refuses():
+            raise RegionError(f"{self.name} does not answer: 503 Service Unavailable")
         try:
             with system.lock:
                 return ask(system)

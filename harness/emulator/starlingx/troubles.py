@@ -22,7 +22,7 @@ class Troubles:
 
     ``downloads``: what the file server gives of an image: all of it, a 404, or its first half.
     ``delay``: lab seconds by which an agent's word that an image is done comes late; None: it is lost.
-    ``away_after_unlock``: for how many lab seconds nothing of its API answers after a host's unlock.
+    ``away_after_unlock``: for how many lab seconds sysinv does not answer after a host's unlock.
     ``slow``: how many times as long its hosts take to boot, to lock and to get an image.
     """
 
@@ -43,10 +43,12 @@ class Troubles:
         """A host has come up after its unlock, at the lab time ``now``."""
         self._away_until = now + self.away_after_unlock
 
-    def refuses(self, now: float) -> bool:
-        """Return whether the request that has come at the lab time ``now`` is to be answered with 503."""
-        if now < self._away_until:
-            return True
+    def is_away(self, now: float) -> bool:
+        """Return whether sysinv does not answer at the lab time ``now``: its host's manifests still run."""
+        return now < self._away_until
+
+    def refuses(self) -> bool:
+        """Return whether the request that has come is to be answered with 503."""
         with self._lock:
             refused = self._refused > 0
             self._refused -= refused
@@ -57,7 +59,7 @@ class Troubles:
         self.delay = seconds
 
     def go_away_after_unlock(self, seconds: float) -> None:
-        """Have nothing of the API answer for ``seconds`` of lab time after each unlock of a host."""
+        """Have sysinv not answer for ``seconds`` of lab time after each unlock of a host."""
         self.away_after_unlock = seconds
 
     def slow_down(self, factor: float) -> None:

@@ -178,7 +178,8 @@ class Site:
     def _answer(
         self, system: System, api: Api, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
     ) -> Response:
-        if system.troubles.refuses(system.clock.now()):
+        away = api is not VimApi and system.troubles.is_away(system.clock.now())
+        if away or system.troubles.refuses():
             return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
         caller = system.identity.caller(http.headers.get("X-Auth-Token"), system.clock.now())
         if caller is None:

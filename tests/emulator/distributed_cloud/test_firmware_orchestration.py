@@ -29,6 +29,7 @@ def test_strategy_brings_the_image_to_every_card(make_cloud: MakeCloud, release:
     assert lab.statuses() == {"sub1": "out-of-sync", "sub2": "out-of-sync"}
     assert lab.orchestrate() == "complete"
     assert lab.states() == {"sub1": "complete", "sub2": "complete"}
+    lab.audit()
     assert lab.statuses() == {"sub1": "in-sync", "sub2": "in-sync"}
     for name in lab.machines:
         assert lab.device(name)["bitstream_id"] != before
