@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -128,28 +128,38 @@ class Cloud:
             self.driver.abort_strategy()
 
     @contextmanager
-    def applied_until(self, card: str, phase: str) -> Iterator[None]:
+    def applied_until(self, card: str, phase: str) -> Iterator[Callable[[str], None]]:
         """Apply the strategy, and hold it where ``card`` is in a phase of its update, while the block lasts.
 
-        :param phase: one of :data:`harness.faults.points.POINTS`. What disturbs meanwhile is recorded there.
+        What disturbs meanwhile is recorded there. The block is given what lets the card on to a later phase.
+
+        :param phase: one of :data:`harness.faults.points.POINTS`.
         :raises NotApplicable: the cloud is real. :raises DeadlineError: the card does not come to it.
         """
         from harness.faults.points import check_point
 
         bench = self._emulated(f"holding {card} while it is {phase}")
+
+        def go_on(to: str) -> None:
+            bench.hold(card, check_point(to))
+            self._come_to(card, to)
+
         bench.hold(card, check_point(phase))
         try:
             self.apply_strategy()
-            self._point = phase
-            try:
-                bench.wait_held(card, phase, _EMULATED_DEADLINE)
-            except DeadlineError as error:
-                self._struck("hold", self._placed(card).driver.subject, error.message, "not-reached")
-                raise
-            yield
+            self._come_to(card, phase)
+            yield go_on
         finally:
             self._point = "between-acts"
             bench.release(card)
+
+    def _come_to(self, card: str, phase: str) -> None:
+        self._point = phase
+        try:
+            self._emulated("holding a card").wait_held(card, phase, _EMULATED_DEADLINE)
+        except DeadlineError as error:
+            self._struck("hold", self._placed(card).driver.subject, error.message, "not-reached")
+            raise
 
     def wait_for_strategy(self, *states: str, deadline: float | None = None) -> Strategy:
         """Wait until the strategy has one of ``states``, without any: has ended; look, and return it.
