@@ -1,13 +1,13 @@
-"""`hil status`: side by side, what StarlingX systems say of their cards, what the cards hold, the verdict."""
+"""`hil status`: side by side, what systems and controllers say of cards, what these hold, the verdict."""
 
 from __future__ import annotations
 
-import json
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
@@ -17,31 +17,34 @@ from harness.cli.form import Form, FormOption
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from harness.inventory.model import Lab
     from harness.judgement.records import Record
     from harness.judgement.side_by_side import Row
-    from harness.lab.system_bench import SystemBench
+    from harness.lab.watch import Watch
 
 R = TypeVar("R", bound="Record")
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _EPILOG: Final = "Examples:  hil status subcloud4    hil status --way cli -o json    hil status --every 10"
-_HEADS: Final = ("DEVICE", "WHAT", "THE SYSTEM SAYS", "THE CARD HOLDS", "VERDICT")
 #: Records that are remembered, so that one who watches for days is not slowed down by the first.
 _KEPT: Final = 20_000
-_GOOD: Final = ("MATCH", "UNVERIFIABLE")
+#: What the row of a system is about that does not answer.
+ANSWER: Final = "answer"
 
 
 @dataclass
 class _Memory:
-    """Keeps the latest records; nothing of a status is written anywhere."""
+    """Keeps the latest records; nothing of a status is written anywhere. Used by several threads."""
 
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_KEPT))
     _count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, record: R) -> R:
         """Keep ``record``; return it numbered, with its time."""
-        self._count += 1
-        numbered = replace(record, seq=self._count, time=time.time())
-        self.records.append(numbered)
+        with self._lock:
+            self._count += 1
+            numbered = replace(record, seq=self._count, time=time.time())
+            self.records.append(numbered)
         return numbered
 
 
@@ -54,50 +57,63 @@ def status(
     every: Annotated[float, typer.Option(min=0, help="Look again every so many seconds; 0: once.")] = 0,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Show what each system says of its cards beside what they hold; exits with 1 where that differs.
+    """Show what each system, and the system controller above it, says of its cards beside what they hold.
 
-    Nothing is changed. What an image is, is what the system was told of it: its bytes are not read.
+    Exits with 1 where that differs, with 3 where a system does not answer. Nothing is changed. What an image
+    is, is what the system was told of it: its bytes are not read. On a terminal, --every draws in place.
     """
     from harness.cli.opening import running_lab
+    from harness.cli.status_text import show
     from harness.inventory.load import load_inventory
-    from harness.lab.system_bench import SystemBench, systems_of
+    from harness.lab.watch import Watch
 
     loaded = load_inventory(inventory)
     entry = loaded.lab(lab)
-    names = _chosen(system or [], systems_of(entry), entry.name)
+    wanted, asked = _chosen(system or [], entry)
     memory = _Memory()
     with ExitStack() as ends:
         running = ends.enter_context(running_lab(loaded, entry))
-        benches = [ends.enter_context(SystemBench(running, name, memory, way=way)) for name in names]
-        rows = _look(benches, memory)
-        _print(rows, output)
+        watch = ends.enter_context(Watch(running, asked, memory, way=way))
+        rows = _look(watch, memory, wanted)
+        show(rows, output, live=every > 0)
         while every:
             time.sleep(every)
-            rows = _look(benches, memory)
-            _print(rows, output)
-    if any(row.verdict.value not in _GOOD for row in rows):
+            rows = _look(watch, memory, wanted)
+            show(rows, output, live=True)
+    if any(row.diverges for row in rows):
         raise typer.Exit(1)
+    if any(row.what == ANSWER for row in rows):
+        raise typer.Exit(3)
 
 
-def _chosen(wanted: list[str], known: list[str], lab: str) -> list[str]:
+def _chosen(named: list[str], lab: Lab) -> tuple[frozenset[str], list[str]]:
+    """Return the devices and systems whose rows are wanted, and the systems that are asked for them."""
     from harness.inventory.entries import unknown_name
+    from harness.lab.watch import watched
 
-    for name in wanted:
+    known = watched(lab)
+    for name in named:
         if name not in known:
-            raise unknown_name("system", name, known, f"the lab {lab}")
+            raise unknown_name("system", name, list(known), f"the lab {lab.name}")
     if not known:
         raise ConfigurationError(
-            f"The lab {lab} has no system with a card.", hint="Give a host `system: NAME` in the inventory."
+            f"The lab {lab.name} has no system with a card.",
+            hint="Give a host `system: NAME` in the inventory.",
         )
-    return wanted or known
+    systems = [name for name, above in known.items() if not named or name in named or above in named]
+    cards = [f"{host.name}/{card.name}" for host, card in lab.cards() if host.system in systems]
+    above = dict.fromkeys(known[name] for name in systems if known[name])
+    return frozenset([*systems, *cards]), list(dict.fromkeys([*above, *systems]))
 
 
-def _look(benches: list[SystemBench], memory: _Memory) -> list[Row]:
-    from harness.judgement.side_by_side import side_by_side
+def _look(watch: Watch, memory: _Memory, wanted: Collection[str]) -> list[Row]:
+    from harness.judgement.model import VerdictKind
+    from harness.judgement.side_by_side import Row, side_by_side
 
-    for bench in benches:
-        bench.look()
-    return side_by_side([*_told(memory.records), *memory.records])
+    failed: Mapping[str, str] = watch.look()
+    rows = side_by_side([*_told(memory.records), *memory.records])
+    silent = [Row(name, ANSWER, "nothing", why, VerdictKind.UNVERIFIABLE) for name, why in failed.items()]
+    return [*(row for row in rows if row.device in wanted), *silent]
 
 
 def _told(records: Iterable[Record]) -> Iterator[Record]:
@@ -112,24 +128,15 @@ def _told(records: Iterable[Record]) -> Iterator[Record]:
 
 def _facts(said: Any) -> dict[str, Any]:
     effects = {"root-key": "root-key", "key-revocation": "key-cancellation"}
-    kind = said.get("bitstream_type")
-    effect = effects.get(kind) or ("user-image" if said.get("bmc") is False else "unparsed")
-    number = said.get("bitstream_id")
+    kind, number = said.get("bitstream_type"), said.get("bitstream_id")
+    digits = number.removeprefix("0x") if isinstance(number, str) else ""
+    # A release that does not say whether an image is for the BMC: that has its MD5 as its id (section 1.1).
+    user = said.get("bmc") is False or (said.get("bmc") is not True and 0 < len(digits) <= 16)
     return {
         "name": said.get("name") or said.get("uuid"),
-        "effect": effect,
+        "effect": effects.get(kind) or ("user-image" if user else "unparsed"),
         "section": "SR",
-        "bitstream_id": f"0x{number.removeprefix('0x')}" if isinstance(number, str) else None,
+        "bitstream_id": f"0x{digits}" if digits else None,
         "programs_root": said.get("key_signature"),
         "cancel_id": said.get("revoke_key_id"),
     }
-
-
-def _print(rows: list[Row], output: Form) -> None:
-    if output is Form.JSON:
-        typer.echo(json.dumps([asdict(row) for row in rows]))
-        return
-    table = [_HEADS, *((r.device, r.what, r.said, r.truth, r.verdict.value) for r in rows)]
-    widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEADS))]
-    for cells in table:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())

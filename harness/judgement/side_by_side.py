@@ -47,6 +47,11 @@ class Row:
     verdict: VerdictKind
     controller: str = ""
 
+    @property
+    def diverges(self) -> bool:
+        """Whether what is said is known not to be so."""
+        return self.verdict not in (VerdictKind.MATCH, VerdictKind.UNVERIFIABLE)
+
 
 def side_by_side(records: Iterable[Record]) -> list[Row]:
     """Return what the last look at each system shows, in linear time.
@@ -165,4 +170,5 @@ def _holds(cloud: CloudStory, look: CloudLook, card: CloudCard) -> str:
     ]
     runs = f"bitstream_id {show('bitstream_id', field_of(card.seen, 'bitstream_id'))}"
     root = f"root key {show('sr_root', field_of(card.seen, 'sr_root'))}"
-    return f"{', '.join(held) or 'none of them'}; {runs}; {root}"
+    images = ", ".join(held) or ("none of the images" if rows else "")
+    return "; ".join(filter(None, (images, runs, root)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
@@ -60,8 +61,9 @@ def narrowed_to_cloud(inventory: Inventory, lab_name: str | None, controller: st
 class CloudBench:
     """A system controller with its subclouds and their cards. A context manager.
 
-    :param lab: is running. :param controller: name of the system controller. :param history: where all is
-        recorded. :param way: by their API or their command. :param allowed: what ``--hil-irreversible`` names.
+    :param lab: is running. :param controller: name of the system controller. :param history: where all
+        is recorded. :param way: by API or by command. :param allowed: what ``--hil-irreversible`` names.
+    :param only: the subclouds that are opened; None: all that have cards.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class CloudBench:
         *,
         way: Way = "rest",
         allowed: frozenset[str] = frozenset(),
+        only: Collection[str] | None = None,
     ) -> None:
         from harness.controlplane.cloud_driver import CloudDriver
 
@@ -86,7 +89,7 @@ class CloudBench:
             self.controller = self._system(controller, CENTRAL_REGION, lambda *_, **__: gate, allowed)
             #: Name -> subcloud.
             self.subclouds: dict[str, SystemBench] = {}
-            for name in clouds_of(lab.entry).get(controller, ()):
+            for name in clouds_of(lab.entry).get(controller, ()) if only is None else only:
                 above = (gate, self.controller.way)
                 below = self.subclouds[name] = self._system(name, "", partial(Gate, above=above), allowed)
                 gate.add(name, below.gate, below.way)

@@ -1,8 +1,15 @@
 """`hil status`: what a system says of a card beside what the card holds, and the verdict."""
 
 import json
+import os
+import signal
 
 import pytest
+
+from harness.cli.form import Form
+from harness.cli.status_text import show
+from harness.judgement.model import VerdictKind
+from harness.judgement.side_by_side import FIRMWARE, Row
 
 INVENTORY = """\
 version: 1
@@ -67,3 +74,86 @@ def test_a_wrong_name_is_told(systems, project) -> None:
     done = systems.hil("status", "goud")
     assert done.code == 2
     assert "Did you mean 'good'?" in done.text or "did you mean 'good'?" in done.text
+
+
+CLOUD = """\
+version: 1
+default_lab: small
+labs:
+  small:
+    controllers:
+      central: {role: system-controller, emulated: {release: corrected}}
+      near: {role: subcloud, parent: central, emulated: {release: corrected}}
+      far: {role: subcloud, parent: central, emulated: {release: corrected}}
+    hosts:
+      middle: {system: central, emulated: {hostname: controller-0}}
+      one:
+        system: near
+        emulated: {hostname: controller-0}
+        cards: {card0: {address: '0000:b2:00.0', identity: '64:4c:36:00:00:01'}}
+      two:
+        system: far
+        emulated: {hostname: controller-0}
+        cards:
+          card0: {address: '0000:b2:00.0', identity: '64:4c:36:00:00:02', emulated: {sr_root: root-key-A}}
+"""
+
+
+@pytest.fixture
+def cloud(project):
+    """A project whose lab has a system controller with two subclouds."""
+    (project.folder / "inventory.yaml").write_text(CLOUD, encoding="utf-8")
+    return project
+
+
+def test_controller_subcloud_and_card_stand_beside_each_other(cloud) -> None:
+    done = cloud.hil("status")
+    assert done.code == 0, done.text
+    head, *rows = done.stdout.splitlines()
+    assert head.split("  ")[0] == "DEVICE"
+    assert [heading.strip() for heading in head.split("  ") if heading.strip()] == [
+        *("DEVICE", "THE CONTROLLER SAYS", "THE SUBCLOUD SAYS", "THE CARD HOLDS", "VERDICT"),
+    ]
+    cells = {row.split()[0]: row for row in rows}
+    assert set(cells) == {"one/card0", "two/card0"}
+    assert "in-sync" in cells["one/card0"] and "no image" in cells["one/card0"]
+    assert "root key not programmed" in cells["one/card0"] and cells["one/card0"].endswith("MATCH")
+    assert "root key not programmed" not in cells["two/card0"] and "root key " in cells["two/card0"]
+
+
+def test_one_subcloud_is_shown_with_what_its_controller_says(cloud) -> None:
+    done = cloud.hil("status", "far", "-o", "json")
+    assert done.code == 0, done.text
+    rows = json.loads(done.stdout)
+    assert {row["device"] for row in rows} == {"far", "two/card0"}
+    assert all(row.keys() == {"device", "what", "controller", "said", "truth", "verdict"} for row in rows)
+    by_what = {row["what"]: row for row in rows}
+    assert by_what["sync"]["controller"] == "the firmware of far is in-sync"
+    assert by_what["firmware"]["controller"] == "in-sync"
+    assert by_what["root_key"]["verdict"] == "MATCH"
+
+
+def test_a_live_status_goes_on_until_it_is_interrupted(cloud) -> None:
+    """Where it is no terminal, a line of JSON for each look."""
+    running = cloud.start("status", "--every", "0.1", "-o", "json")
+    looks = [json.loads(running.stdout.readline()) for _ in range(2)]
+    os.killpg(running.pid, signal.SIGINT)
+    assert cloud.end(running).code == 130
+    assert looks[0] and [row["verdict"] for row in looks[0]] == [row["verdict"] for row in looks[1]]
+    cloud.assert_nothing_left()
+
+
+def test_on_a_terminal_it_is_drawn_in_place(monkeypatch, capsys) -> None:
+    """From the upper left corner on, each line to its end, no more lines than there is room for."""
+    rows = [
+        Row(f"sub{n}/card0", FIRMWARE, "no image", "nothing", VerdictKind.MATCH, "in-sync") for n in range(30)
+    ]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((40, 10)))
+    show(rows, Form.TABLE, live=True)
+    drawn = capsys.readouterr().out
+    assert drawn.startswith("\x1b[H") and drawn.endswith("\x1b[J")
+    lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[J").splitlines()
+    assert len(lines) == 9 and all(line.endswith("\x1b[K") for line in lines)
+    assert all(len(line.removesuffix("\x1b[K")) <= 40 for line in lines)
+    assert lines[-1].startswith("... 25 more lines")
