@@ -56,9 +56,11 @@ def qualify(
     jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time.")] = 2,
     inventory: Annotated[Path | None, typer.Option(help="The inventory file.")] = None,
     lab: Annotated[str, typer.Option(help="The emulated lab.")] = "qualification",
-    device: Annotated[list[str] | None, typer.Option(help="Only these cards; may be repeated.")] = None,
+    device: Annotated[
+        list[str] | None, typer.Option(help="Cards for scenarios about cards; default: the first.")
+    ] = None,
     reports: Annotated[Path, typer.Option(help="Where the state is kept.")] = Path("reports/qualify"),
-    fresh: Annotated[bool, typer.Option(help="Do not go on with one that was killed.")] = False,
+    fresh: Annotated[bool, typer.Option(help="Begin anew, as after a change of the harness.")] = False,
     output: FormOption = Form.TABLE,
 ) -> None:
     """Run a plan without any known defect and once with each, and print which scenario notices which."""
@@ -113,10 +115,11 @@ def _options(inventory: Path | None, lab: str, devices: list[str]) -> list[str]:
             hint="Name an emulated lab with --lab, such as qualification.",
         )
     check_devices(entry, devices)
+    first = next((f"{host.name}/{card.name}" for host, card in entry.cards()), "")
     return [
         *([f"--hil-inventory={inventory}"] if inventory else []),
         f"--hil-lab={lab}",
-        *(f"--hil-device={name}" for name in devices),
+        *(f"--hil-device={name}" for name in devices or filter(None, [first])),
     ]
 
 

@@ -50,15 +50,16 @@ class Plan:
     jobs: int = 2
 
     def fingerprint(self) -> str:
-        """Return what must be the same for a trial of before to count: plan, harness, inventory, options."""
-        package = Path(__file__).parents[1]
+        """Return what must be the same for a trial of before to count: plan, inventory, options, version."""
+        from harness import __version__
+
         beside = self.target if self.target.is_dir() else self.target.parent
-        files = [*package.rglob("*.py"), *beside.parent.rglob("*.*"), *Path().glob("*.yaml")]
+        files = [*beside.rglob("*.py"), *beside.rglob("*.yaml"), *Path().glob("*.yaml")]
         files += Path("fixtures").rglob("*.yaml")
         files += [
             Path(each.partition("=")[2]) for each in self.options if each.startswith("--hil-inventory=")
         ]
-        hashed = hashlib.sha256(repr((str(self.target), list(self.options), self.full)).encode())
+        hashed = hashlib.sha256(repr((__version__, str(self.target), list(self.options), self.full)).encode())
         for path in sorted(path for path in files if path.is_file()):
             status = path.stat()
             hashed.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())

@@ -1,0 +1,77 @@
+"""What counts as the detection of a known defect, and how a qualification ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.lab.known_defects import KINDS
+from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
+
+QUIET = Seen("plan.py::test_quiet", "as-stated")
+LOUD = Seen("plan.py::test_loud", "not-as-stated", ("BREACH", "FALSE_SUCCESS"), ("because",))
+
+
+def row(*seen: Seen, predicts: str = "BREACH", trouble: str = "") -> Row:
+    return Row("a-defect", "card", "a document", predicts, Trial("a-defect", seen, trouble))
+
+
+def matrix(*rows: Row, corrected: tuple[Seen, ...] = (QUIET,), **options: Any) -> KillMatrix:
+    return KillMatrix(rows, (Trial("corrected/card", corrected),), **options)
+
+
+def test_a_scenario_detects_by_what_is_predicted_and_by_nothing_else() -> None:
+    assert row(QUIET, LOUD).detected_by == [LOUD.scenario]
+    assert row(QUIET, LOUD, predicts="LOST").status == "missed"
+
+
+@pytest.mark.parametrize("state", ["INFRA", "BLOCKED", "REFUSED", "BUG", "interrupted"])
+def test_a_scenario_that_gave_no_result_detects_nothing(state: str) -> None:
+    stopped = Seen("plan.py::test_stopped", state, ("BREACH",))
+    assert row(QUIET, stopped).detected_by == []
+    assert row(QUIET, stopped).status == "blocked"
+    assert row(QUIET, stopped, LOUD).status == "detected"
+
+
+@pytest.mark.parametrize("kept_from", [row(), row(QUIET, trouble="no room"), Row("x", "card", "", "", None)])
+def test_what_was_not_tried_is_not_missed(kept_from: Row) -> None:
+    assert kept_from.status == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (matrix(row(LOUD)), 0),
+        (matrix(row(LOUD), row(QUIET)), 1),
+        (matrix(row(LOUD), corrected=(QUIET, LOUD)), 1),
+        (matrix(row(LOUD), row()), 3),
+        (matrix(row(QUIET), row()), 1),
+        (matrix(row(LOUD), corrected=(Seen("plan.py::test_x", "BLOCKED"),)), 3),
+        (KillMatrix((row(LOUD),), (Trial("corrected/card", (QUIET,), "it hung"),)), 3),
+        (matrix(row(LOUD), interrupted=True), 130),
+    ],
+)
+def test_how_it_ends(found: KillMatrix, code: int) -> None:
+    assert found.exit_code == code
+
+
+def test_as_json() -> None:
+    said = json.loads(json.dumps(matrix(row(QUIET, LOUD), row(QUIET), corrected=(LOUD,)).to_json()))
+    detected, missed = said["kill_matrix"]["defects"]
+    assert (detected["id"], detected["reference"]) == ("a-defect", "a document")
+    assert detected["detected_by"] == [LOUD.scenario]
+    assert detected["verdicts"] == {LOUD.scenario: ["BREACH", "FALSE_SUCCESS"]}
+    assert (missed["detected_by"], missed["status"]) == ([], "missed")
+    (alarm,) = said["kill_matrix"]["false_alarms"]
+    assert (alarm["scenario"], alarm["reasons"]) == (LOUD.scenario, ["because"])
+
+
+def test_a_trial_survives_json() -> None:
+    trial = Trial("a-defect", (QUIET, LOUD), "late", 1.5)
+    assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
+
+
+def test_each_kind_of_defect_concerns_a_fixture() -> None:
+    assert set(CONCERNS) == set(KINDS)
