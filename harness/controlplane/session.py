@@ -91,10 +91,19 @@ class _Token:
 
 @cache
 def _trusting(ca_file: Path | None) -> ssl.SSLContext:
-    """Return what servers are verified by; reading the system's authorities takes 50 ms, for all once."""
+    """Return what servers are verified by; reading the system's authorities takes 50 ms, for all once.
+
+    :raises ConfigurationError: the file is not there, or has no certificate.
+    """
     import ssl
 
-    return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    try:
+        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    except OSError as error:  # an ssl.SSLError is one
+        raise ConfigurationError(
+            f"The authority of a controller's certificates, {ca_file}, cannot be used: {error}.",
+            hint="`ca_file` of the controller in the inventory names a file with certificates in PEM.",
+        ) from None
 
 
 class Session:
@@ -206,6 +215,11 @@ class Session:
         try:
             return self._connection().request(method, url, timeout=left, **options)
         except httpx.ConnectError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise ConfigurationError(
+                    f"The certificate of {self.name} at {url} is not one to be trusted: {error}.",
+                    hint="Give the controller `ca_file` in the inventory: the authority of its certificates.",
+                ) from None
             raise UnreachableError(
                 f"{self.name} does not answer at {url}: {error}.", hint="Is it up, and is the URL right?"
             ) from None

@@ -259,12 +259,17 @@ class EmulatedController(Entry):
 
 
 class Controller(Named):
-    """A StarlingX system: the system controller, or a subcloud of one."""
+    """A StarlingX system: the system controller, or a subcloud of one.
+
+    Of a real one, ``url`` is that of its Keystone, and ``ca_file`` the authority of its certificates, where
+    it is not one that the machine trusts.
+    """
 
     role: Literal["system-controller", "subcloud"]
     parent: str | None = None
     emulated: EmulatedController | None = None
     url: Url | None = None
+    ca_file: FilePath | None = None
     user: User = "admin"
     credentials: Credential | None = None
 
@@ -274,6 +279,8 @@ class Controller(Named):
             raise ValueError("give exactly one of emulated and url")
         if self.url and self.credentials is None:
             raise ValueError("a real controller needs credentials")
+        if self.emulated is not None and self.ca_file is not None:
+            raise EntryError("belongs to a real controller; an emulated one has no certificate", "ca_file")
         if (self.role == "subcloud") != (self.parent is not None):
             raise ValueError("a subcloud names its system controller in 'parent'; nothing else has one")
         return self

@@ -106,7 +106,7 @@ def login_of(lab: RunningLab, controller: Controller, region: str = "") -> Login
             hint="Give it `credentials: {env: NAME}` or `{file: PATH}` in the inventory.",
         )
     register_secret(secret)
-    return Login(controller.url, controller.user, secret, region=region)
+    return Login(controller.url, controller.user, secret, region=region, ca_file=controller.ca_file)
 
 
 def _way(lab: RunningLab, controller: Controller, hosts: list[Host], way: Way, region: str) -> WayIn:

@@ -340,6 +340,10 @@ def test_real_cards_stand_where_their_machine_has_them(write) -> None:
         ("controllers: {sc: {role: system-controller, emulated: true, url: 'https://sc'}}", "exactly one of"),
         ("controllers: {sc: {role: system-controller, url: 'https://sc'}}", "needs credentials"),
         ("controllers: {sc: {role: system-controller, url: sc}}", "not a URL"),
+        (
+            "controllers: {sc: {role: system-controller, emulated: true, ca_file: a.crt}}",
+            "belongs to a real controller",
+        ),
         ("controllers: {s1: {role: subcloud, emulated: true}}", "names its system controller in 'parent'"),
         ("controllers: {s1: {role: subcloud, parent: sc, emulated: true}}", "no controller 'sc'"),
         ("controllers: {s1: {role: subcloud, parent: s1, emulated: true}}", "'s1' is a subcloud itself"),
