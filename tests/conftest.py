@@ -11,6 +11,9 @@ import pytest
 #: For tests that run pytest itself; fixtures that several folders use, made once for the test process.
 pytest_plugins = ("pytester", "support.mounted")
 
+#: Runs that tests start are of no interest to later ones; a test of the index names its own.
+os.environ["HIL_STORE"] = "none"
+
 #: Seconds that what is ending at the end of a session may take to be gone.
 GRACE = 5.0
 

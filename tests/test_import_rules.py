@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "controlplane": {"errors", "hosts", "images", "judgement", "record", "inventory", "cards.interlock"},
     "recordings": {"errors", "hosts", "images", "judgement", "record", "cards"},
     "emulator": {"errors", "images", "judgement.values", "recordings.model", "recordings.kind"},
+    "store": {"errors", "judgement", "record"},
     "report": {"errors", "judgement", "record"},
 }
 #: Nothing else outside the emulator may know that there is one (design rule 1).

@@ -65,6 +65,10 @@ def run(
         ),
     ] = None,
     reports: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("reports"),
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The index of runs; default: HIL_STORE, else a file in --reports."),
+    ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="Run in this many processes.")] = 0,
     output: Annotated[
@@ -78,6 +82,7 @@ def run(
     lab_name = _check_lab(inventory, lab, device or [], registry, irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
+    arguments += [f"--hil-store={store}"] if store else []
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
     arguments += [f"--hil-lab={lab}"] if lab else []
     arguments += [f"--hil-registry={registry}"] if registry else []
@@ -178,7 +183,7 @@ def _judge_cut_off(reports: Path, progress: Progress) -> None:
     from harness.judgement.judge import judge
     from harness.record.runs import cut_off, read_run
     from harness.report.page.writing import write_page
-    from harness.report.results import state_of, write_results
+    from harness.report.results import write_results
 
     for run_dir in cut_off(reports):
         try:
@@ -188,7 +193,7 @@ def _judge_cut_off(reports: Path, progress: Progress) -> None:
         except HarnessError as error:
             progress.line(f"The run {run_dir} was cut off, and cannot be judged: {error}")
             continue
-        states = Counter(map(state_of, judgement.scenarios))
+        states = Counter(one.state for one in judgement.scenarios)
         told = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no scenario"
         progress.line(f"The run {run_dir} was cut off; judged now: {told}.  See: hil judge {run_dir}")
 

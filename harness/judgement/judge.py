@@ -63,6 +63,15 @@ class ScenarioJudgement:
     judged: tuple[Verdict, ...] = ()
 
     @property
+    def state(self) -> str:
+        """The one word for how it ended: as-stated, not-as-stated, interrupted, or its run state."""
+        if self.run_state is not None:
+            return self.run_state.value
+        if self.interrupted:
+            return "interrupted"
+        return "as-stated" if self.as_stated else "not-as-stated"
+
+    @property
     def divergences(self) -> tuple[Verdict, ...]:
         """The verdicts other than MATCH."""
         return tuple(v for v in self.judged if v.kind is not VerdictKind.MATCH)

@@ -72,6 +72,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="index of runs: sqlite:///FILE, postgresql://..., none (default: HIL_STORE, else index.sqlite "
         "where runs are kept)",
     )
+    group.addoption(
+        "--hil-store",
+        metavar="URL",
+        help="index of runs: sqlite:///FILE, postgresql://..., none (default: HIL_STORE, else index.sqlite "
+        "where runs are kept)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,11 +86,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     config.stash[SESSION] = HilSession(config)
     from harness.plugin import cloud_fixtures, fixtures, registry_fixtures, system_fixtures
+    from harness.plugin.indexing import Indexing
 
     config.pluginmanager.register(fixtures, "hil-fixtures")
     config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
     config.pluginmanager.register(system_fixtures, "hil-system-fixtures")
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
+    config.pluginmanager.register(Indexing(config), "hil-indexing")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -59,11 +59,10 @@ class Qualifying:
 
     def pytest_hil_scenario_judged(self, item: pytest.Item, judgement: ScenarioJudgement) -> None:
         """Tell what a scenario found, and end the run where that was what it is for."""
-        from harness.report.results import state_of
 
         found = unstated(judgement)
         reasons = list(judgement.reasons) or ([judgement.state_reason] if judgement.run_state else [])
-        self.tell(scenario=judgement.name, state=state_of(judgement), unstated=found, reasons=reasons)
+        self.tell(scenario=judgement.name, state=judgement.state, unstated=found, reasons=reasons)
         if self._until and judgement.run_state is None and self._until in found:
             item.session.shouldstop = f"{judgement.name} found {self._until}"
 

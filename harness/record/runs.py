@@ -57,11 +57,12 @@ def cut_off(reports: Path) -> list[Path]:
         and folder.is_dir()
         and not (folder / RESULTS).exists()
         and any(folder.glob(HISTORIES))
-        and not _held(folder)
+        and not is_held(folder)
     ]
 
 
-def _held(run_dir: Path) -> bool:
+def is_held(run_dir: Path) -> bool:
+    """Return whether a process still records the run in ``run_dir``, as far as that can be told."""
     try:
         descriptor = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

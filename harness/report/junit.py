@@ -9,7 +9,6 @@ from xml.etree import ElementTree as ET
 from harness.judgement.judge import Judgement, ScenarioJudgement
 from harness.judgement.model import RunState
 from harness.report.printable import printable
-from harness.report.results import state_of
 
 #: Characters that no XML 1.0 document may hold (W3C Recommendation XML 1.0, section 2.2).
 _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -39,7 +38,7 @@ def _case(suite: ET.Element, one: ScenarioJudgement) -> None:
     module, _, name = one.name.partition("::")
     case = ET.SubElement(suite, "testcase", classname=_legal(module), name=_legal(name or module))
     properties = ET.SubElement(case, "properties")
-    said = {"device": one.subject.name if one.subject else "", "state": state_of(one)}
+    said = {"device": one.subject.name if one.subject else "", "state": one.state}
     said |= {"outcome": one.outcome.value if one.outcome else ""}
     said |= {f"verdict.{reporter}": kind.value for reporter, kind in one.verdicts.items()}
     for key, value in said.items():
@@ -47,7 +46,7 @@ def _case(suite: ET.Element, one: ScenarioJudgement) -> None:
     word = _word(one)
     if word is not None:
         reasons = "\n".join([*one.reasons, one.state_reason]).strip()
-        told = ET.SubElement(case, word, message=_legal(f"{state_of(one)}: {reasons.partition(chr(10))[0]}"))
+        told = ET.SubElement(case, word, message=_legal(f"{one.state}: {reasons.partition(chr(10))[0]}"))
         told.text = _legal(reasons)
 
 

@@ -55,7 +55,7 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
     state), reason, what was stated, outcome and worst verdict per reporter, reasons, and every outcome
     and every verdict other than MATCH in full. ``outside``: verdicts from between the scenarios.
     Sequence numbers are those of the history that the scenario is in. ``verdicts`` (since 2): of each
-    scenario the worst verdict on what each reporter said of each subject, MATCH too: ``subject`` (its name),
+    scenario the worst verdict, and the last such one, on what each reporter said of each subject, MATCH too: ``subject`` (its name),
     ``verdict``, ``claims`` (each statement it rests on), ``truth``; where the subject has an outcome, that.
     """
     return {
@@ -68,7 +68,7 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
         "as_stated": judgement.as_stated,
         "exit_codes": sorted(judgement.exit_codes),
         "counts": {
-            "scenarios": dict(sorted(Counter(map(state_of, judgement.scenarios)).items())),
+            "scenarios": dict(sorted(Counter(one.state for one in judgement.scenarios).items())),
             "outcomes": {kind.value: count for kind, count in judgement.count_outcomes().items()},
             "verdicts": {kind.value: count for kind, count in judgement.count_verdicts().items()},
         },
@@ -78,21 +78,11 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def state_of(scenario: ScenarioJudgement) -> str:
-    """Return the one word for how a scenario ended: ``as-stated``, ``not-as-stated``, ``interrupted``, or
-    its run state."""
-    if scenario.run_state is not None:
-        return scenario.run_state.value
-    if scenario.interrupted:
-        return "interrupted"
-    return "as-stated" if scenario.as_stated else "not-as-stated"
-
-
 def _scenario(scenario: ScenarioJudgement) -> dict[str, Any]:
     return {
         "name": scenario.name,
         "subject": _subject(scenario.subject),
-        "state": state_of(scenario),
+        "state": scenario.state,
         "reason": scenario.state_reason,
         "as_stated": scenario.as_stated,
         "stated": scenario.expected.to_json(),
@@ -110,7 +100,7 @@ def _said(scenario: ScenarioJudgement) -> Iterator[dict[str, Any]]:
     worst: dict[tuple[str, str], Verdict] = {}
     for verdict in scenario.judged:
         key = verdict.reporter, verdict.subject.name
-        if key not in worst or VERDICT_RANK[verdict.kind] < VERDICT_RANK[worst[key].kind]:
+        if key not in worst or VERDICT_RANK[verdict.kind] <= VERDICT_RANK[worst[key].kind]:
             worst[key] = verdict
     outcomes: dict[str, list[Outcome]] = {}
     for outcome in scenario.outcomes:

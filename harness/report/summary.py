@@ -23,7 +23,7 @@ from harness.judgement.model import (
 )
 from harness.report.page.writing import FILE_NAME as PAGE
 from harness.report.printable import printable, printable_parts
-from harness.report.results import FILE_NAME, state_of
+from harness.report.results import FILE_NAME
 
 #: More scenarios than this are left to results.json, with their number said.
 SHOWN = 20
@@ -77,7 +77,7 @@ def render(judgement: Judgement, history: Path, *, colour: bool = False) -> str:
 
 
 def _headline(judgement: Judgement, paint: _Paint) -> str:
-    states = Counter(map(state_of, judgement.scenarios))
+    states = Counter(one.state for one in judgement.scenarios)
     wrong = states.pop("not-as-stated", 0) + sum(1 for s in judgement.scenarios if _found_before_end(s))
     good = states.pop("as-stated", 0)
     diverging = sum(1 for s in judgement.scenarios if s.as_stated and _shows_divergence(s))
@@ -105,7 +105,7 @@ def _shows_divergence(scenario: ScenarioJudgement) -> bool:
 
 def _found_before_end(scenario: ScenarioJudgement) -> bool:
     """Whether a scenario that gave no result had found something before it was cut short."""
-    return bool(scenario.reasons) and state_of(scenario) not in ("as-stated", "not-as-stated")
+    return bool(scenario.reasons) and scenario.state not in ("as-stated", "not-as-stated")
 
 
 def _not_as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
@@ -116,7 +116,7 @@ def _not_as_stated(judgement: Judgement, paint: _Paint) -> list[str]:
     groups = _alike(sorted(wrong, key=_severity))
     for group in groups[:SHOWN]:
         scenario = group[0]
-        cut_short = f"  [{state_of(scenario)}]" if _found_before_end(scenario) else ""
+        cut_short = f"  [{scenario.state}]" if _found_before_end(scenario) else ""
         lines.append(f"  {_where(scenario)}  {scenario.name}{cut_short}")
         lines += _details(scenario, paint)
         lines += _same_elsewhere(group)
@@ -128,7 +128,7 @@ def _alike(scenarios: Iterable[ScenarioJudgement]) -> list[list[ScenarioJudgemen
     groups: dict[object, list[ScenarioJudgement]] = {}
     for scenario in scenarios:
         found = frozenset((verdict.kind, verdict.reporter) for verdict in scenario.divergences)
-        key = (_generic(scenario.name, scenario), scenario.outcome, found, state_of(scenario))
+        key = (_generic(scenario.name, scenario), scenario.outcome, found, scenario.state)
         groups.setdefault(key, []).append(scenario)
     return list(groups.values())
 
@@ -198,7 +198,7 @@ def _details(scenario: ScenarioJudgement, paint: _Paint) -> list[str]:
 
 def _is_open_end(kind: Outcome | VerdictKind, scenario: ScenarioJudgement) -> bool:
     """Whether something is only not known because the scenario did not come to its end."""
-    cut_short = state_of(scenario) not in ("as-stated", "not-as-stated")
+    cut_short = scenario.state not in ("as-stated", "not-as-stated")
     return cut_short and kind in (Outcome.UNKNOWN, VerdictKind.UNVERIFIABLE)
 
 
@@ -268,7 +268,7 @@ def _without_result(scenarios: Iterable[ScenarioJudgement], paint: _Paint) -> li
     """Scenarios without a result, grouped by reason, so that a whole lab's worth is one line."""
     groups: dict[tuple[str, str], list[ScenarioJudgement]] = {}
     for scenario in scenarios:
-        word = state_of(scenario)
+        word = scenario.state
         if word not in ("as-stated", "not-as-stated"):
             reason = _generic(_first_line(scenario.state_reason), scenario)
             groups.setdefault((word, reason), []).append(scenario)

@@ -10,7 +10,6 @@ from typing import Final
 from harness.judgement.judge import Judgement, ScenarioJudgement
 from harness.judgement.model import worst_verdict
 from harness.report.printable import printable
-from harness.report.results import state_of
 
 _COLUMNS: Final = ("scenario", "device", "state", "outcome", "worst_verdict", "reason")
 #: What a spreadsheet takes for a formula where a cell begins with it.
@@ -33,7 +32,7 @@ def _cells(one: ScenarioJudgement) -> tuple[str, ...]:
     return (
         printable(one.name, ""),
         printable(one.subject.name, "") if one.subject else "",
-        state_of(one),
+        one.state,
         one.outcome.value if one.outcome else "",
         worst,
         printable((reason or one.state_reason).partition("\n")[0], ""),
@@ -42,12 +41,12 @@ def _cells(one: ScenarioJudgement) -> tuple[str, ...]:
 
 def results_markdown(judgement: Judgement) -> str:
     """Return counts, and a table of what diverged or gave no result."""
-    counts = Counter(map(state_of, judgement.scenarios))
+    counts = Counter(one.state for one in judgement.scenarios)
     run = judgement.runs[0] if judgement.runs else None
     lines = [f"# {printable(run.run if run else 'No run', '')}", ""]
     lines += [f"Lab `{run.lab}`, harness {run.versions.get('harness', 'unknown')}.", ""] if run else []
     lines += [f"- {count} {state}" for state, count in counts.most_common()] or ["- no scenario"]
-    shown = [one for one in judgement.scenarios if one.divergences or state_of(one) != "as-stated"]
+    shown = [one for one in judgement.scenarios if one.divergences or one.state != "as-stated"]
     if shown:
         lines += [
             "",

@@ -14,7 +14,7 @@ from harness.errors import InfrastructureError
 from harness.judgement.judge import Judgement, ScenarioJudgement
 from harness.judgement.model import Expectation, Outcome, OutcomeOf, RunState, Verdict, VerdictKind
 from harness.judgement.records import RunStarted, Subject
-from harness.report.results import results_json, state_of, write_results
+from harness.report.results import results_json, write_results
 from harness.report.summary import SHOWN, render
 
 CARD = Subject("card", "subcloud3/card0", "subcloud3", "0000:b4:00.0", "64:4c:36:00:00:03")
@@ -328,10 +328,10 @@ def test_results_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monke
 
 
 def test_every_way_to_end_has_one_word() -> None:
-    assert state_of(FINE) == "as-stated"
-    assert state_of(DIVERGED) == "not-as-stated"
-    assert state_of(replace(FINE, as_stated=False, interrupted=True)) == "interrupted"
-    assert state_of(replace(FINE, run_state=RunState.BUG)) == "BUG"
+    assert FINE.state == "as-stated"
+    assert DIVERGED.state == "not-as-stated"
+    assert replace(FINE, as_stated=False, interrupted=True).state == "interrupted"
+    assert replace(FINE, run_state=RunState.BUG).state == "BUG"
 
 
 def test_results_are_plain_data() -> None:

@@ -26,7 +26,6 @@ from harness.judgement.records import (
     to_json,
 )
 from harness.report.page.timeline import Timeline, timeline
-from harness.report.results import state_of
 
 #: So many scenarios with a divergence are told with their evidence; of more, the rows and results.json.
 SHOWN: Final = 300
@@ -192,7 +191,7 @@ def _headline(judgement: Judgement) -> tuple[str, str]:
 
 
 def _told(judgement: Judgement) -> tuple[str, ...]:
-    counts = Counter(map(state_of, judgement.scenarios))
+    counts = Counter(one.state for one in judgement.scenarios)
     return tuple(f"{count} {state}" for state, count in counts.most_common())
 
 
@@ -227,7 +226,7 @@ def _row(one: ScenarioJudgement, seconds: float | None, anchor: str) -> Row:
     worst = worst_verdict([v.kind for v in one.divergences]).value if one.divergences else ""
     reason = next(iter(one.reasons), "") if not one.as_stated else ""
     told = (one.state_reason or reason).strip().partition("\n")[0]
-    return Row(one.name, _device(one), state_of(one), worst, told, seconds, anchor)
+    return Row(one.name, _device(one), one.state, worst, told, seconds, anchor)
 
 
 def _matrix(rows: Sequence[Row]) -> Matrix:
@@ -288,7 +287,7 @@ def _finding(one: ScenarioJudgement, records: Sequence[Record], index: int) -> F
         anchor=f"s{index}",
         scenario=one.name,
         device=str(one.subject) if one.subject is not None else "",
-        state=state_of(one),
+        state=one.state,
         outcome=one.outcome.value if one.outcome is not None else "",
         stated_outcome=one.expected.outcome.value,
         reports=reports,
