@@ -55,8 +55,9 @@ def results_json(judgement: Judgement) -> dict[str, Any]:
     state), reason, what was stated, outcome and worst verdict per reporter, reasons, and every outcome
     and every verdict other than MATCH in full. ``outside``: verdicts from between the scenarios.
     Sequence numbers are those of the history that the scenario is in. ``verdicts`` (since 2): of each
-    scenario the worst verdict, and the last such one, on what each reporter said of each subject, MATCH too: ``subject`` (its name),
-    ``verdict``, ``claims`` (each statement it rests on), ``truth``; where the subject has an outcome, that.
+    scenario the worst verdict on what each reporter said of each subject, the last one where there are
+    several, MATCH too: ``subject`` (its name), ``verdict``, ``claims`` (each statement that it rests on),
+    ``truth``; where the subject has an outcome, that.
     """
     return {
         "schema": SCHEMA,
