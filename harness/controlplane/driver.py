@@ -198,7 +198,7 @@ class SystemDriver(Told[WayIn]):
         self._change(Change("label-remove", hostname, device, keys=tuple(keys)))
 
     def update(self, hostname: str) -> HostState:
-        """Start writing what is pending on a host; the answer shows the host as it was before.
+        """Start writing what is pending on a host; the answer shows the host as it was before, or just after.
 
         :raises RefusedError: a device may not get what is pending for it, or what failed before.
         """
@@ -209,7 +209,7 @@ class SystemDriver(Told[WayIn]):
         return self._one(Change("host-abort", hostname), HostState)
 
     def lock(self, hostname: str, *, force: bool = False) -> HostState:
-        """Ask for a host to be locked; the answer shows it as it was before."""
+        """Ask for a host to be locked; the answer shows it as it was before, or just after."""
         return self._one(Change("host-lock", hostname, force=force), HostState)
 
     def unlock(self, hostname: str) -> HostState:

@@ -276,7 +276,7 @@ class ControlPlane(Reading, Protocol):
         ...
 
     def update(self, hostname: str) -> HostState:
-        """Start writing what is pending on a host; the answer shows the host as it was before."""
+        """Start writing what is pending on a host; the answer shows it as it was before, or just after."""
         ...
 
     def abort(self, hostname: str) -> HostState:
@@ -284,7 +284,7 @@ class ControlPlane(Reading, Protocol):
         ...
 
     def lock(self, hostname: str, *, force: bool = False) -> HostState:
-        """Ask for a host to be locked; the answer shows it as it was before."""
+        """Ask for a host to be locked; the answer shows it as it was before, or just after."""
         ...
 
     def unlock(self, hostname: str) -> HostState:

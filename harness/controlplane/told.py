@@ -23,7 +23,8 @@ from harness.judgement.records import Claim, Evidence, Intent, Observation, Subj
 from harness.judgement.values import Unknown, Value
 from harness.record.operations import Recording, recorded_operation
 
-_PAUSES: Final = (0.05, 5.0)
+#: Seconds from one look to the next, at first and at most; each is twice the one before.
+_PAUSES: Final = (0.01, 5.0)
 
 
 class Way(Protocol):
@@ -89,7 +90,10 @@ class Told(Generic[W]):
     ) -> list[S]:
         """Look again and again until ``done``; return what was seen last. Each change of it is a claim.
 
-        A system that does not answer meanwhile, as during a reboot of its controller, is asked again.
+        A system that does not answer meanwhile, as during a reboot of its controller, is asked again. It is
+        asked in real time, for it may be a real one, which takes minutes. In an emulated lab an update of 40
+        minutes has ended a few milliseconds after it began, so that the first looks follow each other fast,
+        and a real system is asked ever less often.
 
         :param what: for people: what is waited for. :param look: reads from the system.
         :param deadline: seconds. :raises DeadlineError: it passed; the message has what was seen last.
@@ -112,13 +116,14 @@ class Told(Generic[W]):
                     last, seen = found, "; ".join(map(shown, found)) or "an empty list"
                     if done(found):
                         return list(found)
-                if time.monotonic() + pause > end:
+                left = end - time.monotonic()
+                if left <= 0:
                     raise DeadlineError(
                         f"Waited {deadline:g} s for {self.name}: {what}; last seen: {seen}.",
                         hint="The system may be stuck; its own deadlines are an hour for a functional image.",
                     )
                 # Nothing tells when a system has changed; asking is the only condition there is.
-                time.sleep(pause)
+                time.sleep(min(pause, left))
                 pause = min(2 * pause, _PAUSES[1])
 
     # -- recording ------------------------------------------------------------------------------------
