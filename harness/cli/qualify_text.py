@@ -7,6 +7,7 @@ from collections import Counter
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.report.printable import printable
 from harness.scenarios.kill_matrix import KillMatrix, Row
@@ -24,7 +25,8 @@ def render(matrix: KillMatrix, *, colour: bool, width: int = 120) -> str:
     for title in ("defect", "kind", "predicted", "detected by"):
         table.add_column(title, overflow="fold", no_wrap=title != "detected by")
     for row in matrix.rows:
-        table.add_row(row.name, row.kind, row.predicts, printable(_by(row)), style=_STYLES[row.status])
+        cells = map(Text, (row.name, row.kind, row.predicts, printable(_by(row))))
+        table.add_row(*cells, style=_STYLES[row.status])
     console.print(table)
     for line in _closing(matrix):
         console.print(printable(line), markup=False)

@@ -1,4 +1,4 @@
-"""What must hold of a system's device images, from the upload to the deletion, by what it says and by its cards.
+"""What must hold of device images, from the upload to the deletion, by what a system says and by its cards.
 
 Nothing here states a divergence: on a system without known defects all that is said is true.
 """
@@ -59,6 +59,7 @@ def test_an_image_that_is_deleted_is_owed_no_more(system) -> None:
     system.apply(image)
     system.attempt(system.delete, image)
     system.update()
+    system.pass_time(400)
 
 
 def test_a_newer_image_takes_the_place_of_an_older_one(system) -> None:
@@ -104,10 +105,12 @@ def test_a_refused_image_resets_no_retimer(keyed) -> None:
 
 def test_an_update_whose_end_nobody_hears_of_is_given_up(keyed) -> None:
     """What the card refused has failed at the audit, and its host is busy no more."""
-    keyed.apply(keyed.upload("root-key-B", promise="unchanged"))
+    keyed.label(site="lab")
+    keyed.apply(keyed.upload("root-key-B", promise="unchanged"), site="lab")
     keyed.disturb("completions", None)
     keyed.update()
     keyed.pass_time(GIVEN_UP)
+    keyed.pass_time(400)
 
 
 def test_an_image_is_removed_while_it_is_written(system) -> None:
@@ -116,8 +119,8 @@ def test_an_image_is_removed_while_it_is_written(system) -> None:
     system.apply(image)
     system.at("programming", system.refused, system.remove, image)
     system.update()
-    system.boot()
     system.pass_time(400)
+    system.attempt(system.boot)
 
 
 def test_a_label_brings_what_is_applied_to_it(system) -> None:
@@ -202,3 +205,10 @@ def test_an_upload_under_an_id_that_is_none_is_refused(system) -> None:
     """An image is known by a UUID."""
     system.refused(system.upload, "A/csk0", uuid="junk")
     system.look()
+
+
+@pytest.mark.parametrize("system", ["containers"], indirect=True)
+def test_a_reset_that_was_cut_short_is_made_at_the_next_boot(system) -> None:
+    """The tools run in containers; the power goes while one resets the card."""
+    system.disturb("power-cut", at="reset")
+    system.boot()
