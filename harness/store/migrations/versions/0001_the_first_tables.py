@@ -8,7 +8,13 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Change the tables."""
+    """Make all tables."""
+    _make_runs()
+    _make_parts_of_runs()
+    _make_parts_of_scenarios()
+
+
+def _make_runs() -> None:
     op.create_table(
         "runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -27,6 +33,8 @@ def upgrade() -> None:
     with op.batch_alter_table("runs", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_runs_began"), ["began"], unique=False)
 
+
+def _make_parts_of_runs() -> None:
     op.create_table(
         "artefacts",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -78,6 +86,8 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_scenarios_run_id"), ["run_id"], unique=False)
         batch_op.create_index("ix_scenarios_scenario", ["scenario", "began"], unique=False)
 
+
+def _make_parts_of_scenarios() -> None:
     op.create_table(
         "evidence",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
