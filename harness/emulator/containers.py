@@ -30,6 +30,9 @@ TOOL_IMAGES: Final = {
     "containerd": f"{_REPOSITORY}:stx.8.0-v1.0.2",
 }
 
+#: A circumstance of the host: see :data:`harness.emulator.host.CONDITIONS`.
+CUT_IN_CONTAINER: Final = "power-cut-in-container"
+
 
 @dataclass(frozen=True, slots=True)
 class Mount:
@@ -116,6 +119,9 @@ class Engine:
             container.end(status if status >= 0 else SIGNAL_BASE - status)
             changed.set()
 
+        if CUT_IN_CONTAINER in self._host.conditions:
+            self._host.conditions.discard(CUT_IN_CONTAINER)
+            _cut_power(self._host)
         client.process.on_signal = _forward_to(process, changed)
         try:
             with _in_place_of_caller(self._host.clock, body):
@@ -132,6 +138,20 @@ class Engine:
     def remove(self, name: str) -> None:
         """Forget a container that has ended."""
         self.containers.pop(name, None)
+
+
+def _cut_power(host: EmulatedHost) -> None:
+    """Switch a host off and on in a thread of its own; no lab time passes before it is off."""
+    begun = threading.Event()
+
+    def cut() -> None:
+        with host.clock.actor():
+            begun.set()
+            host.power_off()
+            host.power_on()
+
+    threading.Thread(target=cut, name="power-cut", daemon=True).start()
+    begun.wait()
 
 
 @contextmanager

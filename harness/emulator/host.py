@@ -13,7 +13,7 @@ from typing import Literal
 
 from harness.emulator.card import Card, CardProfile, CardSpec, CardState, CardStore, Generation
 from harness.emulator.clock import LabClock
-from harness.emulator.containers import TOOL_IMAGES, Engine
+from harness.emulator.containers import CUT_IN_CONTAINER, TOOL_IMAGES, Engine
 from harness.emulator.kernel_log import KernelLog, LogDevice
 from harness.emulator.process import Locks, Process, ProcessTable
 from harness.emulator.programs import containers
@@ -41,6 +41,7 @@ KERNEL_RELEASES: dict[Generation, str] = {
 CONDITIONS = {
     "no-image-load": "a mainline kernel: no control/image_load, so that rsu cannot work",
     "sysfs-unreadable": "every read of a card's attribute fails with EIO",
+    CUT_IN_CONTAINER: "the power fails for a moment as soon as a container runs, once",
     "no-tool-image": "the tool image is gone, as after the kubelet's garbage collection",
     "disk-full": "no plain file can grow: ENOSPC",
     "disk-read-only": "nothing on the disk can be changed: EROFS; /run, /dev and kernel files can",

@@ -16,7 +16,7 @@ from harness.judgement.records import Fault, Subject
 from harness.scenarios.prepare import NotApplicable
 
 if TYPE_CHECKING:
-    from harness.lab.bench import Bench
+    from harness.lab.bench import Bench, PowerAct
     from harness.lab.system_bench import PlacedCard, SystemBench
 
 Value = int | float | str | bool | None
@@ -26,6 +26,7 @@ NOW: Final = "between-acts"
 _REACHED_SECONDS: Final = 30.0
 _BOOT_SECONDS: Final = 300.0
 _PAUSES: Final = (0.005, 0.1)
+_POWER: Final[dict[str, PowerAct]] = {"reboot": "reboot", "power-cut": "cycle"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,12 @@ class SystemFaults:
         """
         lab, placed = self._lab(name), self._first()
         after: Callable[[], object] = lambda: None  # noqa: E731
-        if name == "reboot":
-            act: Callable[[], object] = partial(lab.power, placed.driver.host.name, "reboot")
+        if name in _POWER:
+            act: Callable[[], object] = partial(lab.power, placed.driver.host.name, _POWER[name])
             after = partial(self._booted, placed.hostname)
-        elif name == "move":
-            act = partial(lab.moves_to, placed.driver.name, moved_address(placed.driver.address))
+        elif name in ("move", "boot-elsewhere"):
+            move = lab.moves_to if name == "move" else lab.boots_at
+            act = partial(move, placed.driver.name, moved_address(placed.driver.address))
         else:
             act = partial(lab.trouble, self.bench.name, name, value)
         self._strike(_Waiting(at, _told(name, value), act, after))

@@ -164,8 +164,9 @@ class System:
     def disturb(self, name: str, value: int | float | str | bool | None = None, *, at: str = "") -> None:
         """Make something go wrong in the system, or right again (:meth:`harness.lab.bench.Bench.trouble`).
 
-        Beside the troubles of a system: ``reboot`` (the first card's host, under power), ``move`` (its card
-        comes back at another address after its next reset).
+        Beside the troubles of a system: ``reboot`` (the first card's host, under power), ``power-cut``,
+        ``move`` (its card comes back at another address after its next reset), ``boot-elsewhere`` (it is at
+        another address from each boot to the reset that follows).
 
         :param at: the phase of the first card's next update in which it strikes; empty: now.
         :raises NotApplicable: the system is real.

@@ -115,6 +115,8 @@ class DeviceLabels:
                 self._database.change("device_image_labels", entry["id"], label_id=None)
         self._database.remove("device_labels", label["id"])
         self._applying.rest_host(host["id"])
+        if not self._defects.on("label-removal-drops-all-states"):
+            self._alarms.judge_update()
 
     def _owed_otherwise(self, label: Row) -> set[int]:
         """Return the images that the device has by another label than ``label``, or without one."""

@@ -84,6 +84,7 @@ def _update(story: SystemStory, operation: Operation) -> _Told:
         for claim in before.states_of(hostname)
         if claim.statement.get("status") in _OWED
     }
+    owed = {(card, image) for card, image in owed if not _is_withdrawn(story, image, seq, after)}
     found = [_image(story, words, key, seq, after, end) for key in sorted(owed)]
     found += _after_failed_root_key(story, owed, before, after)
     found += [
@@ -98,6 +99,17 @@ def _update(story: SystemStory, operation: Operation) -> _Told:
         return _Told(Outcome.AS_INTENDED, "nothing was owed")
     worst = worst_outcome([each.outcome for each in found])
     return next(each for each in found if each.outcome is worst)
+
+
+def _is_withdrawn(story: SystemStory, image: str, seq: int, after: Look) -> bool:
+    """Whether an image was taken back while it was written."""
+    return any(
+        seq < change.seq < after.seq
+        and change.operation in ("image-remove", "image-delete")
+        and change.parameters.get("target") == image
+        and change.seq not in story.refused
+        for change in story.changes
+    )
 
 
 def _image(
