@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.emulator.distributed_cloud.dcmanager_api import Abort, DcmanagerApi
 from harness.emulator.distributed_cloud.proxy import Proxy
@@ -87,9 +89,51 @@ _NFV_ROUTES: Final = (
 
 _LOG = logging.getLogger(__name__)
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
-#: Makes the API of a system: each of its methods answers a request (:class:`Sysinv`).
-Api = Callable[[System], Any]
+#: Makes the API of a service: each of its methods answers a request (:class:`Sysinv`).
+Api = Callable[["Site", System], Any]
 Routes = tuple[tuple[str, str, str], ...]
+#: Services whose requests are answered by the methods of an API.
+_APIS: Final[Mapping[str, tuple[Routes, Api]]] = {
+    "platform": (_ROUTES, lambda site, system: Sysinv(system)),
+    "faultmanagement": (_FAULT_ROUTES, lambda site, system: Sysinv(system)),
+    "nfv": (_NFV_ROUTES, lambda site, system: VimApi(system)),
+    "dcmanager": (DCMANAGER_ROUTES, lambda site, system: DcmanagerApi(site.central())),
+    "proxy": (_ROUTES, lambda site, system: Proxy(site.central())),
+}
+
+
+@cache
+def _app(service: str) -> Starlette:
+    """Return the application of a service, one for all systems: the scope says whose request it is."""
+    if service == "identity":
+        return Starlette(
+            routes=[
+                *(Route(path, _of_site(Site.versions)) for path in ("/", "/v3", "/v3/")),
+                Route("/v3/auth/tokens", _of_site(Site.issue), methods=["POST"]),
+            ]
+        )
+    if service == "files":
+        return Starlette(routes=[Route("/device_images/{file}", _of_site(Site.file))])
+    routes, _ = _APIS[service]
+    return Starlette(
+        routes=[Route(path, _endpoint(service, name), methods=[method]) for method, path, name in routes]
+    )
+
+
+def _of_site(method: Callable[[Site, HttpRequest], Awaitable[Response]]) -> Endpoint:
+    async def endpoint(http: HttpRequest) -> Response:
+        return await method(http.scope["site"], http)
+
+    return endpoint
+
+
+def _endpoint(service: str, name: str) -> Endpoint:
+    async def endpoint(http: HttpRequest) -> Response:
+        body, form = await _read(http)
+        site: Site = http.scope["site"]
+        return await run_in_threadpool(site.answer, service, name, http, body, form)
+
+    return endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,37 +147,29 @@ class Site:
     urls: Mapping[str, str]
     cloud: Callable[[], Cloud] | None = None
 
-    def apps(self) -> dict[str, Starlette]:
+    def apps(self) -> dict[str, ASGIApp]:
         """Return the application of each service."""
-        cloud = self.cloud
-        central: dict[str, Starlette] = {}
-        if cloud is not None:
-            central = {
-                "dcmanager": self._api(DCMANAGER_ROUTES, lambda system: DcmanagerApi(cloud())),
-                "proxy": self._api(_ROUTES, lambda system: Proxy(cloud())),
-            }
-        return central | {
-            "identity": Starlette(
-                routes=[
-                    Route("/", self._versions),
-                    Route("/v3", self._versions),
-                    Route("/v3/", self._versions),
-                    Route("/v3/auth/tokens", self._issue, methods=["POST"]),
-                ]
-            ),
-            "platform": self._api(_ROUTES, Sysinv),
-            "faultmanagement": self._api(_FAULT_ROUTES, Sysinv),
-            "nfv": self._api(_NFV_ROUTES, VimApi),
-            "files": Starlette(routes=[Route("/device_images/{file}", self._file)]),
-        }
+        central = () if self.cloud is None else ("dcmanager", "proxy")
+        services = ("identity", "platform", "faultmanagement", "nfv", "files", *central)
+        return {service: partial(self._serve, service) for service in services}
+
+    async def _serve(self, service: str, scope: Scope, receive: Receive, send: Send) -> None:
+        await _app(service)({**scope, "site": self}, receive, send)
+
+    def central(self) -> Cloud:
+        """Return the distributed cloud; its routes are there where there is one."""
+        assert self.cloud is not None
+        return self.cloud()
 
     # -- Keystone -------------------------------------------------------------------------------
 
-    async def _versions(self, http: HttpRequest) -> Response:
+    async def versions(self, http: HttpRequest) -> Response:
+        """Answer with the version document of Keystone."""
         system = await run_in_threadpool(self.fetch)
         return JSONResponse(system.identity.versions(self.urls["identity"]))
 
-    async def _issue(self, http: HttpRequest) -> Response:
+    async def issue(self, http: HttpRequest) -> Response:
+        """Issue a token."""
         body = await http.body()
         system = await run_in_threadpool(self.fetch)
         endpoints = {
@@ -160,25 +196,14 @@ class Site:
         header = {"WWW-Authenticate": f'Keystone uri="{self.urls["identity"]}/v3"'}
         return JSONResponse(UNAUTHORIZED, 401, headers=header)
 
-    # -- sysinv, the fault manager and the VIM ---------------------------------------------------
+    # -- what APIs answer -----------------------------------------------------------------------
 
-    def _api(self, routes: Routes, api: Api) -> Starlette:
-        return Starlette(
-            routes=[Route(path, self._endpoint(name, api), methods=[method]) for method, path, name in routes]
-        )
-
-    def _endpoint(self, name: str, api: Api) -> Endpoint:
-        async def endpoint(http: HttpRequest) -> Response:
-            body, form = await _read(http)
-            system = await run_in_threadpool(self.fetch)
-            return await run_in_threadpool(self._answer, system, api, name, http, body, form)
-
-        return endpoint
-
-    def _answer(
-        self, system: System, api: Api, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
+    def answer(
+        self, service: str, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
     ) -> Response:
-        away = api is not VimApi and system.troubles.is_away(system.clock.now())
+        """Answer a request to the API of a service with its method of that name."""
+        system = self.fetch()
+        away = service != "nfv" and system.troubles.is_away(system.clock.now())
         if away or system.troubles.refuses():
             return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
         caller = system.identity.caller(http.headers.get("X-Auth-Token"), system.clock.now())
@@ -198,7 +223,7 @@ class Site:
                 content,
             )
             with system.lock:
-                status, answer = getattr(api(system), name)(request, **http.path_params)
+                status, answer = getattr(_APIS[service][1](self, system), name)(request, **http.path_params)
         except Abort as abort:
             if "application/json" in http.headers.get("Accept", ""):
                 return JSONResponse(abort.body(), abort.status)
@@ -212,7 +237,7 @@ class Site:
 
     # -- files ----------------------------------------------------------------------------------
 
-    async def _file(self, http: HttpRequest) -> Response:
+    async def file(self, http: HttpRequest) -> Response:
         """Give out an image, as the web server of a controller does; it asks nobody who he is."""
         system = await run_in_threadpool(self.fetch)
         path = system.images_folder / http.path_params["file"]
