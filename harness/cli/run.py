@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.campaigns import campaign_names, campaign_of
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
@@ -35,6 +36,8 @@ _EPILOG = """Examples:
 
   hil run testplans/regression --device subcloud1 -o json
 
+  hil run soak-cards --seed 7
+
 Exit codes: 0 as stated, 1 something is not as stated, 2 usage or configuration, 3 infrastructure or
 blocked, 4 refused by the interlock, 5 a bug of the harness, 130 interrupted (with a judged partial report).
 """
@@ -42,7 +45,13 @@ blocked, 4 refused by the interlock, 5 a bug of the harness, 130 interrupted (wi
 
 @app.command(epilog=_EPILOG)
 def run(
-    targets: Annotated[list[str], typer.Argument(help="Files, folders or node ids of scenarios.")],
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, folders or node ids of scenarios; or a campaign by its file or name.",
+            autocompletion=campaign_names,
+        ),
+    ],
     inventory: Annotated[Path | None, typer.Option(help="The inventory file.")] = None,
     lab: Annotated[str | None, typer.Option(help="The lab; default: the inventory's default_lab.")] = None,
     device: Annotated[
@@ -70,6 +79,10 @@ def run(
         typer.Option(metavar="URL", help="The index of runs; default: HIL_STORE, else a file in --reports."),
     ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="The seed of a campaign's random order; default: its own, or any."),
+    ] = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="Run in this many processes.")] = 0,
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
@@ -77,11 +90,12 @@ def run(
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
-    _check(targets)
-    accepted = _accepted(allow_blocked or [], targets)
-    lab_name = _check_lab(inventory, lab, device or [], registry, irreversible)
+    meant = campaign_of(targets, seed)
+    _check(meant.places)
+    accepted = _accepted([*(allow_blocked or []), *meant.may_be_blocked], meant.places)
+    lab_name = _check_lab(inventory, lab or meant.lab, device or [], registry, irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
-    arguments = [*targets, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
+    arguments = [*meant.places, *meant.arguments, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
     arguments += [f"--hil-store={store}"] if store else []
     arguments += [f"--hil-inventory={inventory}"] if inventory else []
     arguments += [f"--hil-lab={lab}"] if lab else []
@@ -173,7 +187,9 @@ def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: P
         from harness.judgement.judge import judge
         from harness.report.results import results_json
 
-        print(json.dumps(results_json(observer.judgement or judge([])), indent=1), file=sys.__stdout__)
+        campaign = {"campaign": observer.campaign} if observer.campaign else {}
+        results = results_json(observer.judgement or judge([])) | campaign
+        print(json.dumps(results, indent=1), file=sys.__stdout__)
     return observer.exit_code(int(status))
 
 

@@ -15,7 +15,7 @@ from harness.interruption import uninterrupted
 from harness.plugin import hookspecs
 from harness.plugin.markers import check_markers
 from harness.plugin.releases import MARKER_LINE, add_options, release_of_run
-from harness.plugin.session import RUN_DIR_KEY, SESSION, HilSession
+from harness.plugin.session import RUN_DIR_KEY, SEED_KEY, SESSION, HilSession
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ _MARKERS = (
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
     "hil_lab(name): the lab of the inventory that the system of the scenario is in, unless --hil-lab says it",
     "hil_registry(name): the registry of the lab that the scenario is about, unless --hil-registry says it",
+    "hil_wear(flashes): how many updates the scenario costs its card; default: 1 where it flashes",
     "hil_requirement(*ids): the requirements that the scenario is a proof of; see `hil trace`",
     MARKER_LINE,
 )
@@ -56,6 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--hil-way", choices=("rest", "cli"), help="ask StarlingX systems by their API, or by their command"
     )
     add_options(group)
+    group.addoption("--hil-campaign", metavar="FILE", help="run this campaign")
+    group.addoption("--hil-seed", metavar="NUMBER", type=int, help="the seed of its random order")
     group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(
         "--hil-irreversible",
@@ -65,12 +68,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--hil-reports", default="reports", metavar="DIR", help="where runs are kept (default: reports)"
-    )
-    group.addoption(
-        "--hil-store",
-        metavar="URL",
-        help="index of runs: sqlite:///FILE, postgresql://..., none (default: HIL_STORE, else index.sqlite "
-        "where runs are kept)",
     )
     group.addoption(
         "--hil-store",
@@ -91,14 +88,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "hil-fixtures")
     config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
     config.pluginmanager.register(system_fixtures, "hil-system-fixtures")
+    if config.getoption("hil_campaign") or any(arg.endswith(".campaign.yaml") for arg in config.args):
+        _begin_campaign(config)
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
     config.pluginmanager.register(Indexing(config), "hil-indexing")
 
 
+def _begin_campaign(config: pytest.Config) -> None:
+    from harness.plugin.campaigns import begin
+
+    try:
+        begin(config)
+    except ConfigurationError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give each worker of xdist the run folder of the controlling process."""
+    """Give each worker of xdist the run folder of the controlling process, and a campaign's seed."""
     node.workerinput[RUN_DIR_KEY] = str(node.config.stash[SESSION].run_dir)
+    node.workerinput[SEED_KEY] = node.config.getoption("hil_seed")
 
 
 @pytest.hookimpl(optionalhook=True)

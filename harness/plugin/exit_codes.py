@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,8 @@ class Observer:
         self._interrupted = False
         #: The judgement of the run; None where nothing was recorded.
         self.judgement: Judgement | None = None
+        #: What became of its campaign; empty where it is none.
+        self.campaign: dict[str, Any] = {}
 
     def exit_code(self, status: int) -> int:
         """Return the exit code of `hil run`. :param status: pytest's own."""
@@ -56,6 +59,10 @@ class Observer:
     def pytest_hil_run_judged(self, judgement: Judgement) -> None:
         """Keep the judgement."""
         self.judgement = judgement
+
+    def pytest_hil_campaign_over(self, campaign: Mapping[str, Any]) -> None:
+        """Keep what became of a campaign."""
+        self.campaign = dict(campaign)
 
     def pytest_hil_run_trouble(self, error: HarnessError) -> None:
         """Count an error that belongs to no scenario."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +40,16 @@ def pytest_hil_scenario_judged(item: pytest.Item, judgement: ScenarioJudgement) 
 @pytest.hookspec
 def pytest_hil_run_judged(run_dir: Path, judgement: Judgement) -> None:
     """Called in the controlling process when the whole run was judged, and its results were written."""
+
+
+@pytest.hookspec
+def pytest_hil_campaign_begun(told: str) -> None:
+    """Called when the scenarios of a campaign are chosen: its order, seed and rounds in words."""
+
+
+@pytest.hookspec
+def pytest_hil_campaign_over(campaign: Mapping[str, Any]) -> None:
+    """Called at the end of a campaign: its name, order and seed, what ran, and what was left out and why."""
 
 
 @pytest.hookspec

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.plugin.session import HilSession
 
 EXPECTS, GIVEN, REQUIRES = "hil_expects", "hil_given", "hil_requires"
-REGISTRY, REQUIREMENT = "hil_registry", "hil_requirement"
+REGISTRY, REQUIREMENT, WEAR = "hil_registry", "hil_requirement", "hil_wear"
 _EXPECTS_HINT = "It takes outcome='FAILED' and verdicts={'fpgasupdate': 'FALSE_SUCCESS'}, each optional."
 _GIVEN_HINT = "It takes root='A', cancelled=[0] and flash_count=1500, each optional."
 

@@ -64,6 +64,10 @@ class Progress:
         """Learn it from the first worker."""
         self._collected(len(ids))
 
+    def pytest_hil_campaign_begun(self, told: str) -> None:
+        """Say how a campaign runs."""
+        self.line(told)
+
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Show the scenario that begins."""
         self._running[nodeid] = location[2]

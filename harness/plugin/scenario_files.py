@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.plugin.markers import EXPECTS, GIVEN, REGISTRY, REQUIRES
+from harness.plugin.markers import EXPECTS, GIVEN, REGISTRY, REQUIRES, WEAR
 from harness.plugin.releases import RELEASE
 from harness.plugin.session import SESSION, HilSession
 
@@ -123,7 +123,9 @@ def _marks(variant: Variant) -> list[pytest.MarkDecorator]:
     """Return the markers that say in Python what ``variant`` says."""
     given, expect = variant.given, variant.expect
     card = given.card.model_dump(exclude_unset=True) if given.card else {}
+    flashes = sum(call.step.name == "flash" for call in variant.calls)
     said: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        (WEAR, (flashes,), {}),
         (EXPECTS, (), expect.model_dump()),
         (GIVEN, (), card),
         (REQUIRES, given.needs, {}),

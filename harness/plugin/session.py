@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _EMULATED_SETTLE = 0.2
 #: The run folder of this process; the controlling process of xdist hands it to its workers.
 RUN_DIR_KEY = "hil_run_dir"
+#: The seed of a campaign's order, in the same way.
+SEED_KEY = "hil_seed"
 
 
 class HilSession:
@@ -46,6 +48,10 @@ class HilSession:
         self._open = ExitStack()
         #: What is wrong with the command line, the inventory or a marker; found while tests are collected.
         self.misconfigured: ConfigurationError | None = None
+        #: Cards that a campaign names; what the lab lacks of them blocks its scenarios.
+        self.expected: tuple[str, ...] = ()
+        #: What is known of the campaign when the run begins, for its history.
+        self.campaign: Mapping[str, Any] = {}
         #: Whether allure-pytest collects results in this run.
         self.allure: bool = bool(config.getoption("allure_report_dir", None))
         worker_input = getattr(config, "workerinput", None)
@@ -138,6 +144,7 @@ class HilSession:
                 "inventory": str(self.inventory.path),
                 "irreversible": sorted(self.allowed_on_real),
                 **release_of_run(self._config).to_json(),
+                **self.campaign,
             },
         )
         self._open.callback(os.close, make_run_dir(self.run_dir))
@@ -169,7 +176,11 @@ class HilSession:
         """
         wanted = self._wanted()
         names = [f"{host.name}/{card.name}" for host, card in self.lab_entry.cards()]
-        return [name for name in names if not wanted or any(_selects(want, name) for want in wanted)]
+        lacking = [want for want in wanted if not any(_selects(want, name) for name in names)]
+        found = [name for name in names if not wanted or any(_selects(want, name) for want in wanted)]
+        return found + [
+            name for name in lacking if name in self.expected and name not in self.lab_entry.hosts
+        ]
 
     def chosen(self, devices: Iterable[str]) -> list[str]:
         """Return which of ``devices``, in the lab or not, ``--hil-device`` leaves."""
@@ -196,7 +207,7 @@ class HilSession:
         wanted: list[str] = self._config.getoption("hil_device") or []
         check_devices(self.lab_entry, wanted)
         _ = self.allowed_on_real
-        return wanted
+        return wanted or list(self.expected)
 
     def is_real(self, host: str) -> bool:
         """Return whether what happens on ``host`` happens to real hardware."""

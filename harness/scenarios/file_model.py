@@ -16,7 +16,6 @@ from harness.scenarios.kinds import (
     OutcomeWord,
     RootName,
     Text,
-    Texts,
     Verdicts,
     listed,
 )
@@ -82,7 +81,7 @@ class ScenarioModel(Entry):
 
     about: Text
     source: Text
-    requirements: Texts = ()
+    requirements: Names = ()
     given: Given = Given()
     over: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] | None = None
     steps: Annotated[tuple[Any, ...], Field(min_length=1)]

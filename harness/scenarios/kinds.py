@@ -132,8 +132,8 @@ def _text(given: Any) -> Any:
 
 
 def listed(given: Any) -> Any:
-    """Return a list where one text alone is given."""
-    return [given] if isinstance(given, str) else given
+    """Return a list where one text or mapping alone is given."""
+    return [given] if isinstance(given, (str, Mapping)) else given
 
 
 def _reference(given: str) -> str:

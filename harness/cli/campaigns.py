@@ -1,0 +1,54 @@
+"""Which campaign the words behind `hil run` mean; with completion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import ConfigurationError
+
+_SUFFIX = ".campaign.yaml"
+
+
+def campaign_names(incomplete: str) -> list[str]:
+    """Return the campaigns below ``testplans`` by name, for completion."""
+    names = {path.name.removesuffix(_SUFFIX) for path in Path("testplans").rglob(f"*{_SUFFIX}")}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What is run. ``arguments``: what pytest is told of a campaign. ``may_be_blocked``: its scenarios that
+    may be. ``lab``: its own, where it names one."""
+
+    places: list[str]
+    arguments: list[str] = field(default_factory=list)
+    may_be_blocked: list[str] = field(default_factory=list)
+    lab: str | None = None
+
+
+def campaign_of(targets: list[str], seed: int | None) -> Targets:
+    """Return what the words behind `hil run` mean.
+
+    :raises ConfigurationError: there is no such campaign, it is wrong, or it is one of several targets.
+    """
+    # A path is told from a name without pydantic, which costs a tenth of a second.
+    if not any(target.endswith(_SUFFIX) or not Path(target.split("::")[0]).exists() for target in targets):
+        return Targets(targets, _seed(seed))
+    from harness.scenarios.campaigns import find_campaign, load_campaign
+
+    found = [path for path in map(find_campaign, targets) if path is not None]
+    if not found:
+        return Targets(targets, _seed(seed))
+    if len(targets) > 1:
+        raise ConfigurationError(
+            f"{found[0]} is a campaign, which is run by itself.", hint="Run the others by another `hil run`."
+        )
+    campaign = load_campaign(found[0])
+    places = list(dict.fromkeys(str(selection.path) for selection in campaign.scenarios))
+    arguments = [f"--hil-campaign={found[0]}", *_seed(seed)]
+    return Targets(places, arguments, list(map(str, campaign.allow_blocked)), campaign.lab)
+
+
+def _seed(seed: int | None) -> list[str]:
+    return [] if seed is None else [f"--hil-seed={seed}"]

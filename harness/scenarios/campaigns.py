@@ -1,0 +1,162 @@
+"""Campaigns: which scenarios run on which devices, how often, in which order, and when that ends."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, ValidationError, WithJsonSchema
+from pydantic import ValidationInfo as Info
+
+from harness.errors import ConfigurationError
+from harness.inventory.entries import Entry, unknown_name
+from harness.inventory.placed import Form, problems_of, read_placed
+from harness.scenarios.kinds import Count, Text, listed
+
+SUFFIX = ".campaign.yaml"
+#: Where campaigns are looked for by their name.
+PLANS = Path("testplans")
+#: Rounds of a campaign that ends by its duration, unless it says how many.
+ROUNDS_OF_A_SOAK = 100
+_FORM = Form(
+    "campaign",
+    "about and scenarios",
+    "docs/writing-a-plan.md shows a campaign with all its keys.",
+    f"A campaign is called NAME{SUFFIX}.",
+)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def _seconds(given: Any) -> Any:
+    found = _DURATION.fullmatch(given) if isinstance(given, str) else None
+    if found is None or float(found[1]) == 0:
+        raise ValueError(f"{given!r} is no time: write it as 90 s, 30 min or 2 h")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def _path(given: Path, info: Info) -> Path:
+    assert info.context is not None
+    path = Path(os.path.normpath(info.context["base"] / given))
+    if not path.exists():
+        raise ValueError(f"there is no {given} beside the campaign")
+    return path
+
+
+def _chosen(given: Any) -> Any:
+    return {"path": given} if isinstance(given, str) else given
+
+
+Duration = Annotated[float, BeforeValidator(_seconds), WithJsonSchema({"type": "string"})]
+Names = Annotated[tuple[Text, ...], BeforeValidator(listed), Field(min_length=1)]
+
+
+class Selection(Entry):
+    """Scenarios of a file or folder: all, those that ``keyword`` matches (as `-k`), or those of ``ids``.
+
+    ``path`` counts from the campaign's folder. ``ids``: what stands behind ``::`` of a node id, with or
+    without its parameters. ``requirements``: those that are a proof of one of these.
+    """
+
+    path: Annotated[Path, AfterValidator(_path)]
+    keyword: Text = ""
+    ids: Names = ()
+    requirements: Names = ()
+
+
+class Stop(Entry):
+    """After how many scenarios of a kind the campaign ends."""
+
+    not_as_stated: Count | None = None
+    could_not_run: Count | None = None
+
+
+class Budget(Entry):
+    """What the campaign may cost: a time, and updates of each real card. Used up, the rest is left out."""
+
+    time: Duration | None = None
+    flashes: Annotated[StrictInt, Field(ge=0)] | None = None
+
+
+class Campaign(Entry):
+    """A campaign file. ``duration``: it goes on for so long, or for ``repeat`` rounds if those end before."""
+
+    about: Text
+    scenarios: Annotated[
+        tuple[Annotated[Selection, BeforeValidator(_chosen)], ...],
+        Field(min_length=1),
+        BeforeValidator(listed),
+    ]
+    lab: Text | None = None
+    devices: Names = ()
+    allow_blocked: Annotated[tuple[Annotated[Path, AfterValidator(_path)], ...], BeforeValidator(listed)] = ()
+    repeat: Count | None = None
+    duration: Duration | None = None
+    order: Literal["fixed", "random"] = "fixed"
+    seed: StrictInt | None = None
+    stop: Stop = Stop()
+    budget: Budget = Budget()
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The campaign's name: the file's."""
+        return self.path.name.removesuffix(SUFFIX)
+
+    @property
+    def rounds(self) -> int:
+        """How often each scenario runs at most."""
+        return self.repeat or (ROUNDS_OF_A_SOAK if self.duration is not None else 1)
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether its end depends on what happens meanwhile, so that one process must see all of it."""
+        bounds = (self.duration, *self.stop.model_dump().values(), *self.budget.model_dump().values())
+        return any(bound is not None for bound in bounds)
+
+
+def load_campaign(path: Path) -> Campaign:
+    """Read and check a campaign.
+
+    :raises ConfigurationError: all that is wrong with it, each with file, line and key.
+    """
+    tree = read_placed(path, _FORM)
+    try:
+        plain = {key: value for key, value in tree.items() if key != "path"}
+        return Campaign.model_validate({**plain, "path": path}, context={"base": path.parent})
+    except ValidationError as error:
+        raise _FORM.rejected(path, tree, problems_of(error, Campaign)) from None
+
+
+def find_campaign(target: str) -> Path | None:
+    """Return the campaign that ``target`` is the file or the name of; None where it is another path.
+
+    :raises ConfigurationError: it is neither, or several campaigns have the name.
+    """
+    path = Path(target)
+    if target.endswith(SUFFIX):
+        return path
+    if path.exists() or "::" in target or "/" in target:
+        return None
+    known = {found.name.removesuffix(SUFFIX): found for found in campaign_files()}
+    named = [found for found in campaign_files() if found.name == f"{target}{SUFFIX}"]
+    if not named:
+        return None if not known else _unknown(target, known)
+    if len(named) > 1:
+        raise ConfigurationError(
+            f"Several campaigns are called {target}: {', '.join(map(str, named))}.",
+            hint="Name one by its file.",
+        )
+    return named[0]
+
+
+def campaign_files() -> list[Path]:
+    """Return the campaigns below ``testplans``."""
+    return sorted(PLANS.rglob(f"*{SUFFIX}"))
+
+
+def _unknown(target: str, known: Iterable[str]) -> Path:
+    raise unknown_name("file, folder or campaign", target, sorted(known), str(PLANS))

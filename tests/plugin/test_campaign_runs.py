@@ -1,0 +1,143 @@
+"""Campaigns as they run: what is chosen, in which order, how often, and what ends them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.plans import Ended
+
+PLAN = """
+@pytest.mark.hil_requirement("R-1")
+def test_reset(card):
+    card.reset()
+
+@pytest.mark.hil_expects(outcome="FAILED")
+def test_not_as_stated(card):
+    card.reset()
+
+def test_flash(flash):
+    flash("A/csk0", lands(DOC), activate=False)
+
+def test_again(flash):
+    flash("A/csk1", lands(DOC), activate=False)
+"""
+
+
+@pytest.fixture
+def campaign(plan):
+    """Runs a campaign over the plan."""
+
+    def run(text: str, *words: str, plugins: tuple[str, ...] = ()) -> Ended:
+        Path(plan.folder / "mine.campaign.yaml").write_text(f"about: x\n{text}", encoding="utf-8")
+        plan.write(PLAN)
+        return plan.run(PLAN, "mine.campaign.yaml", *words, plugins=plugins)
+
+    return run
+
+
+def listed(run: Ended) -> list[str]:
+    assert run.code == 0, run.text
+    return [line.partition("::")[2] for line in run.stdout.splitlines() if "::" in line]
+
+
+CHOSEN = """\
+scenarios:
+  - {path: test_plan.py, keyword: flash or again}
+  - {path: test_plan.py, requirements: R-1}
+devices: one
+repeat: 3
+"""
+
+
+def test_scenarios_are_chosen_repeated_and_ordered(campaign) -> None:
+    fixed = listed(campaign(CHOSEN, "--collect-only", "-q"))
+    assert fixed == [
+        f"test_{name}[one/card0-round{number}]"
+        for number in (1, 2, 3)
+        for name in ("flash", "again", "reset")
+    ]
+    random = listed(campaign(CHOSEN + "order: random\nseed: 3\n", "--collect-only", "-q"))
+    assert sorted(random) == sorted(fixed)
+    assert random != fixed
+    assert [re.sub(".*round", "", name) for name in random] == sorted(
+        re.sub(".*round", "", n) for n in random
+    )
+    assert listed(campaign(CHOSEN + "order: random\n", "--collect-only", "-q", "--hil-seed=3")) == random
+
+
+def test_what_chooses_nothing_is_told(campaign) -> None:
+    run = campaign("scenarios:\n  - test_plan.py\n  - {path: test_plan.py, ids: test_rset}\n")
+    assert run.code == 4
+    assert "mine.campaign.yaml: scenarios.1: nothing in test_plan.py is chosen by it." in run.text
+    assert "is no keyword expression" in campaign("scenarios: {path: test_plan.py, keyword: (a}\n").text
+
+
+def test_a_device_that_the_lab_lacks_blocks_its_scenarios_and_no_others(campaign) -> None:
+    run = campaign("scenarios: {path: test_plan.py, ids: test_reset}\ndevices: [one/card0, nine/card0]\n")
+    assert run.states == {"test_reset[one/card0]": "as-stated", "test_reset[nine/card0]": "BLOCKED"}
+    assert "The lab small has no card nine/card0." in run.text
+
+
+def told(run: Ended) -> dict[str, object]:
+    return json.loads((run.run_dir / "campaign.json").read_text(encoding="utf-8"))
+
+
+def test_it_stops_after_so_many(campaign) -> None:
+    run = campaign(
+        "scenarios: {path: test_plan.py, ids: [test_reset, test_not_as_stated]}\n"
+        "devices: one\nrepeat: 3\nstop: {not_as_stated: 2}\n"
+    )
+    assert list(run.states.values()) == ["as-stated", "not-as-stated"] * 2
+    assert told(run) | {"seconds": 0, "file": ""} == {
+        "campaign": "mine",
+        "file": "",
+        "order": "fixed",
+        "rounds": 3,
+        "seconds": 0,
+        "planned": 6,
+        "ran": 4,
+        "left": {"it was to stop after 2 that are not as stated": 2},
+        "partial": True,
+    }
+    assert "PARTIAL: it was to stop after 2 that are not as stated: 2 left out" in run.text
+    assert run.results["runs"][0]["options"]["campaign"] == "mine"
+
+
+def test_its_time_is_over(campaign) -> None:
+    """A budget that is used up leaves a part of the result; a soak has then done what it is for."""
+    reset = "scenarios: {path: test_plan.py, ids: test_reset}\ndevices: one\nrepeat: 50\n"
+    for bound, partial in (("budget: {time: 0.1 s}", True), ("duration: 0.1 s", False)):
+        run = campaign(f"{reset}{bound}\n", "--hil-reports", f"reports-{partial}")
+        assert run.code == 0, run.text
+        (path,) = (run.folder / f"reports-{partial}").glob("2*/campaign.json")
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        assert (facts["planned"], facts["partial"]) == (50, partial)
+        assert 1 <= facts["ran"] == 50 - sum(facts["left"].values()) < 50
+        assert ("PARTIAL: the budget of 0.1 s is used up" in run.text) is partial
+
+
+def test_updates_of_a_real_card_are_counted_beforehand(campaign, real) -> None:
+    """Each scenario has one cell before any has a second one."""
+    real()
+    run = campaign(
+        "scenarios: {path: test_plan.py, ids: [test_reset, test_flash, test_again]}\n"
+        "devices: one\nrepeat: 2\nbudget: {flashes: 3}\n",
+        "--collect-only",
+        "-q",
+    )
+    assert listed(run) == [
+        *(f"test_{name}[one/card0-round1]" for name in ("reset", "flash", "again")),
+        *(f"test_{name}[one/card0-round2]" for name in ("reset", "flash")),
+    ]
+
+
+def test_workers_share_a_campaign_but_not_one_that_ends_by_what_happens(campaign) -> None:
+    text = "scenarios: {path: test_plan.py, ids: test_reset}\norder: random\nrepeat: 2\n"
+    run = campaign(text, "-n", "2", plugins=("xdist",))
+    assert run.code == 0, run.text
+    assert set(run.states.values()) == {"as-stated"}
+    assert (told(run)["planned"], told(run)["ran"]) == (4, 4)
+    refused = campaign(f"{text}duration: 1 s\n", "-n", "2", plugins=("xdist",))
+    assert refused.code == 4
+    assert "runs in one process" in refused.text

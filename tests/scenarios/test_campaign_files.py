@@ -1,0 +1,121 @@
+"""Campaign files: what may stand in them, how they are found by name, what is said of errors."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigurationError
+from harness.scenarios.campaigns import ROUNDS_OF_A_SOAK, campaign_files, find_campaign, load_campaign
+
+PROJECT = Path(__file__).parents[2]
+HEAD = "about: What is run.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with plans and campaigns, in which we are."""
+    monkeypatch.chdir(tmp_path)
+    campaigns = tmp_path / "testplans" / "campaigns"
+    for path in (campaigns, tmp_path / "testplans" / "flash", tmp_path / "testplans" / "other"):
+        path.mkdir(parents=True)
+    return campaigns
+
+
+def load(folder: Path, text: str):
+    path = folder / "mine.campaign.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    return load_campaign(path)
+
+
+def test_everything_that_a_campaign_says(folder: Path) -> None:
+    found = load(
+        folder,
+        """\
+scenarios:
+  - ../flash
+  - {path: ../other, keyword: not slow, ids: [test_a, "test_b[x]"], requirements: R-1}
+devices: bench1
+lab: rack7
+allow_blocked: ../other
+repeat: 3
+duration: 1.5 h
+order: random
+seed: 7
+stop: {not_as_stated: 2, could_not_run: 1}
+budget: {time: 30 min, flashes: 0}
+""",
+    )
+    first, second = found.scenarios
+    assert (found.name, first.path, first.ids) == ("mine", folder.parent / "flash", ())
+    assert (second.keyword, second.ids, second.requirements) == (
+        "not slow",
+        ("test_a", "test_b[x]"),
+        ("R-1",),
+    )
+    assert (found.devices, found.lab, found.allow_blocked) == (
+        ("bench1",),
+        "rack7",
+        (folder.parent / "other",),
+    )
+    assert (found.rounds, found.duration, found.order, found.seed) == (3, 5400, "random", 7)
+    assert (found.stop.not_as_stated, found.stop.could_not_run) == (2, 1)
+    assert (found.budget.time, found.budget.flashes) == (1800, 0)
+
+
+def test_what_is_left_out(folder: Path) -> None:
+    found = load(folder, "scenarios: ../flash\n")
+    assert (found.rounds, found.order, found.in_one_process) == (1, "fixed", False)
+    assert load(folder, "scenarios: ../flash\nduration: 90 s\n").rounds == ROUNDS_OF_A_SOAK
+
+
+@pytest.mark.parametrize(
+    "bound", ["duration: 1 s", "stop: {could_not_run: 1}", "budget: {flashes: 0}", "budget: {time: 1 s}"]
+)
+def test_what_ends_by_what_happens_is_run_in_one_process(folder: Path, bound: str) -> None:
+    assert load(folder, f"scenarios: ../flash\n{bound}\n").in_one_process
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "scenarios: ../flsh\n",
+            "mine.campaign.yaml:2: scenarios.0.path: there is no ../flsh beside the campaign",
+        ),
+        ("scenarios: []\n", ":2: scenarios: is empty"),
+        ("scenaros: ../flash\n", ":2: scenaros: unknown key; did you mean 'scenarios'?"),
+        ("scenarios: [{path: ../flash, keywords: x}]\n", "keywords: unknown key; did you mean 'keyword'?"),
+        ("scenarios: ../flash\nrepeat: 0\n", ":3: repeat: should be greater than or equal to 1 (it is 0)"),
+        ("scenarios: ../flash\nduration: 2 hours\n", "'2 hours' is no time: write it as 90 s, 30 min or 2 h"),
+        ("scenarios: ../flash\nduration: 0 s\n", "'0 s' is no time"),
+        ("scenarios: ../flash\norder: rndom\n", "'rndom' is not allowed; did you mean 'random'?"),
+        ("scenarios: ../flash\nstop: {failures: 1}\n", "stop.failures: unknown key"),
+        ("scenarios: ../flash\nbudget: {flashes: -1}\n", "budget.flashes: should be greater"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(folder: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(folder, text)
+    assert said in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_campaign_is_found_by_its_name(folder: Path) -> None:
+    load(folder, "scenarios: ../flash\n")
+    assert find_campaign("mine") == Path("testplans/campaigns/mine.campaign.yaml")
+    assert find_campaign("testplans") is None
+    assert find_campaign("elsewhere/x.campaign.yaml") == Path("elsewhere/x.campaign.yaml")
+    with pytest.raises(ConfigurationError, match="file, folder or campaign 'mnie'") as caught:
+        find_campaign("mnie")
+    assert "Did you mean 'mine'?" in caught.value.hint
+    (folder.parent / "mine.campaign.yaml").write_text(HEAD + "scenarios: flash\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="Several campaigns are called mine"):
+        find_campaign("mine")
+
+
+def test_the_projects_own_campaigns_are_good_and_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each use, of each part of the lab and of all together."""
+    monkeypatch.chdir(PROJECT)
+    found = {load_campaign(path).name for path in campaign_files()}
+    parts = ("", "-cards", "-registry", "-control-plane")
+    assert found >= {f"{use}{part}" for use in ("regression", "qualification", "soak") for part in parts}
