@@ -76,6 +76,7 @@ class Vim:
         self._lock = system.lock
         self._event: Event | None = None
         self._deadline = 0.0
+        self._alarmed: str | None = ""  # not known before the first
         #: The lines of its log.
         self.log: list[str] = []
         self._steps = Steps(system, self._say)
@@ -210,16 +211,23 @@ class Vim:
         return self._strategy
 
     def _kept(self, strategy: Strategy) -> dict[str, Any]:
-        """Write the strategy down, have its alarm stand, and return it."""
+        self._keep(strategy)
+        return strategy.shown()
+
+    def _keep(self, strategy: Strategy) -> None:
+        """Write the strategy down, and have its alarm stand."""
         fresh = self._path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(strategy)))
         fresh.replace(self._path)
         failed = strategy.phases[APPLY].result in (FAILED, TIMED_OUT)
         by_state = {"applying": "900.301", "aborting": "900.302"}
         self._alarm(by_state.get(strategy.state, "900.303" if failed else None))
-        return strategy.shown()
 
     def _alarm(self, wanted: str | None) -> None:
+        """Have this alarm stand, and no other of the VIM's."""
+        if wanted == self._alarmed:
+            return
+        self._alarmed = wanted
         for alarm_id, (severity, text) in _ALARMS.items():
             if alarm_id == wanted:
                 self._system.alarms.set(alarm_id, _ENTITY, severity, text)
@@ -285,7 +293,7 @@ class Vim:
             if strategy is None or not made or made[0] is not self._event:
                 return
             self._event = None
-            step = strategy.step
+            step, done = strategy.step, len(strategy.step.done)
             outcome = self._outcome(strategy)
             if outcome[0] == WAIT and self._system.clock.now() >= self._deadline:
                 outcome = TIMED_OUT, f"{step.name} timed out"
@@ -293,7 +301,8 @@ class Vim:
                 self._look_later(strategy)
             else:
                 self._finish_step(strategy, outcome)
-            self._kept(strategy)
+            if outcome[0] != WAIT or len(step.done) != done:  # most looks change nothing
+                self._keep(strategy)
 
     def _outcome(self, strategy: Strategy) -> Outcome:
         step = strategy.step
