@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from harness.errors import ConfigurationError
 
@@ -14,6 +17,18 @@ def campaign_names(incomplete: str) -> list[str]:
     """Return the campaigns below ``testplans`` by name, for completion."""
     names = {path.name.removesuffix(_SUFFIX) for path in Path("testplans").rglob(f"*{_SUFFIX}")}
     return sorted(name for name in names if name.startswith(incomplete))
+
+
+TargetsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files, folders or node ids of scenarios; or a campaign by its file or name.",
+        autocompletion=campaign_names,
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(min=0, help="The seed of a campaign's random order; default: its own, or any.")
+]
 
 
 @dataclass(frozen=True, slots=True)

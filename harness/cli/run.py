@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.campaigns import campaign_names, campaign_of
+from harness.cli.campaigns import SeedOption, TargetsArgument, campaign_of
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
@@ -45,13 +45,7 @@ blocked, 4 refused by the interlock, 5 a bug of the harness, 130 interrupted (wi
 
 @app.command(epilog=_EPILOG)
 def run(
-    targets: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files, folders or node ids of scenarios; or a campaign by its file or name.",
-            autocompletion=campaign_names,
-        ),
-    ],
+    targets: TargetsArgument,
     inventory: Annotated[Path | None, typer.Option(help="The inventory file.")] = None,
     lab: Annotated[str | None, typer.Option(help="The lab; default: the inventory's default_lab.")] = None,
     device: Annotated[
@@ -79,10 +73,7 @@ def run(
         typer.Option(metavar="URL", help="The index of runs; default: HIL_STORE, else a file in --reports."),
     ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="The seed of a campaign's random order; default: its own, or any."),
-    ] = None,
+    seed: SeedOption = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="Run in this many processes.")] = 0,
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
@@ -96,26 +87,28 @@ def run(
     lab_name = _check_lab(inventory, lab or meant.lab, device or [], registry, irreversible)
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*meant.places, *meant.arguments, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
-    arguments += [f"--hil-store={store}"] if store else []
-    arguments += [f"--hil-inventory={inventory}"] if inventory else []
-    arguments += [f"--hil-lab={lab}"] if lab else []
-    arguments += [f"--hil-registry={registry}"] if registry else []
-    arguments += [f"--hil-way={way}"] if way else []
+    given = {"store": store, "inventory": inventory, "lab": lab, "registry": registry, "way": way}
+    given |= {"irreversible": irreversible}
+    arguments += [f"--hil-{name}={value}" for name, value in given.items() if value]
     arguments += release_arguments(release, defect, without_defect)
     arguments += [f"--hil-device={name}" for name in device or []]
-    arguments += [f"--hil-irreversible={irreversible}"] if irreversible else []
     arguments += ["-k", keyword] if keyword else []
     arguments += ["-x"] if exit_first else []
-    # allure-pytest costs 160 ms of every start; it is loaded only where results are wanted.
-    arguments += [f"--alluredir={allure}"] if allure else ["-p", "no:allure_pytest"]
-    # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
-    arguments += ["-p", "no:hypothesispytest"]
-    arguments += ["-n", str(workers)] if workers else ["-p", "no:xdist"]
+    arguments += _plugins(allure, workers)
     # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
     with _words_to_stderr(output), stopped_is_interrupted(), _temporary_folder() as temporary:
         arguments += [f"--basetemp={temporary}"]
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
+
+
+def _plugins(allure: Path | None, workers: int) -> list[str]:
+    """Return which plugins pytest loads: those that are asked for."""
+    # allure-pytest costs 160 ms of every start; it is loaded only where results are wanted.
+    arguments = [f"--alluredir={allure}"] if allure else ["-p", "no:allure_pytest"]
+    # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
+    arguments += ["-p", "no:hypothesispytest"]
+    return [*arguments, *(["-n", str(workers)] if workers else ["-p", "no:xdist"])]
 
 
 def _check(targets: list[str]) -> None:
