@@ -98,6 +98,31 @@ def test_http_parameters_are_not_applied_while_images_are_updated(two: Lab) -> N
     assert apply("http").status_code == 200
 
 
-def test_personalities_follow_the_names(two: Lab) -> None:
-    shown = {host["hostname"]: host["personality"] for host in two.get("/ihosts")["ihosts"]}
-    assert shown == {"controller-0": "controller", "controller-1": "controller"}
+def test_a_host_of_another_name_is_a_worker_without_commands(two: Lab) -> None:
+    worker = EmulatedHost("host3", two.clock, "compute-0")
+    worker.power_on()
+    two.hosts.append(worker)
+    again = two.restarted()
+    install_commands(two.hosts, "head", "http://controller:5000/v3", PASSWORD)
+    shown = {
+        host["hostname"]: (host["personality"], host["subfunctions"])
+        for host in again.get("/ihosts")["ihosts"]
+    }
+    assert shown == {
+        "controller-0": ("controller", "controller,worker"),
+        "controller-1": ("controller", "controller,worker"),
+        "compute-0": ("worker", "worker"),
+    }
+    said = said_by(worker, "source /etc/platform/openrc; system host-list; fm alarm-list")
+    assert said.count("not found") == 2
+    assert "/etc/platform/openrc: No such file or directory" in said
+    assert "nodetype=worker" in said_by(worker, "cat /etc/platform/platform.conf")
+
+
+def test_where_none_is_called_so_the_first_host_is_the_controller(make_lab: MakeLab) -> None:
+    lab = make_lab(host=False)
+    for number in (0, 1):
+        lab.hosts.append(EmulatedHost(f"host{number}", lab.clock, f"compute-{number}"))
+    again = lab.restarted()
+    shown = {host["hostname"]: host["personality"] for host in again.get("/ihosts")["ihosts"]}
+    assert (shown["compute-0"], shown["compute-1"]) == ("controller", "worker")
