@@ -349,6 +349,7 @@ class Agent:
             )
 
         if delay is not None and delay > 0:
-            self._clock.at(self._clock.now() + delay, tell)
+            # Nobody waits for it: a look that is being taken is of the moment before it.
+            self._clock.at(self._clock.now() + delay, tell, background=True)
         elif delay is not None:
             tell()
