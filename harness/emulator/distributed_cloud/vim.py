@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 import uuid
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +26,7 @@ from harness.emulator.distributed_cloud.vim_strategy import (
     Stage,
     Strategy,
     restored,
+    written,
 )
 from harness.emulator.starlingx.answers import Refused
 
@@ -80,7 +79,7 @@ class Vim:
         #: The lines of its log.
         self.log: list[str] = []
         self._steps = Steps(system, self._say)
-        self._strategy = restored(json.loads(path.read_bytes())) if path.exists() else None
+        self._strategy = restored(path.read_bytes()) if path.exists() else None
         self._taken_up = self._strategy is not None
         if self._strategy is not None and self._strategy.phase.inprogress and self._strategy.stage.inprogress:
             self._wait(self._strategy)
@@ -217,7 +216,7 @@ class Vim:
     def _keep(self, strategy: Strategy) -> None:
         """Write the strategy down, and have its alarm stand."""
         fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps(asdict(strategy)))
+        fresh.write_bytes(written(strategy))
         fresh.replace(self._path)
         failed = strategy.phases[APPLY].result in (FAILED, TIMED_OUT)
         by_state = {"applying": "900.301", "aborting": "900.302"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -178,13 +179,21 @@ class Strategy:
         }
 
 
-def restored(kept: dict[str, Any]) -> Strategy:
-    """Return the strategy that ``dataclasses.asdict`` made ``kept`` of."""
+def written(strategy: Strategy) -> bytes:
+    """Return the strategy as it is kept on disk."""
+    return json.dumps(
+        strategy, default=lambda part: {name: getattr(part, name) for name in part.__slots__}
+    ).encode()
+
+
+def restored(kept: bytes) -> Strategy:
+    """Return the strategy that :func:`written` made ``kept`` of."""
+    fields = json.loads(kept)
     phases = {
         name: Phase(**phase | {"stages": [_stage(stage) for stage in phase["stages"]]})
-        for name, phase in kept["phases"].items()
+        for name, phase in fields["phases"].items()
     }
-    return Strategy(**kept | {"phases": phases})
+    return Strategy(**fields | {"phases": phases})
 
 
 def _stage(kept: dict[str, Any]) -> Stage:
