@@ -21,6 +21,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:app", "Run scenarios or campaigns, judge every step, leave a report."),
     "scenario": ("harness.cli.scenario:app", "Check scenario files, begin a new one."),
     "qualify": ("harness.cli.qualify:app", "Prove that a plan notices every known defect."),
+    "trace": ("harness.cli.trace:app", "Show which scenarios prove a requirement, and how they went."),
     "sweep": ("harness.cli.sweep:app", "Disturb pushes at every point, and judge what clients report."),
     "judge": ("harness.cli.judge:app", "Judge a stored history again."),
     "report": ("harness.cli.report:app", "Show the page of a run; write its results for other programs."),

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import InfrastructureError
 
-pytestmark = pytest.mark.hil_lab("device-images")
+pytestmark = [pytest.mark.hil_lab("device-images"), pytest.mark.hil_requirement("IMAGE-FAILS")]
 
 
 @pytest.mark.hil_expects(

@@ -6,6 +6,7 @@ What is expected: fact sheet of StarlingX, sections 1 to 4; Intel FPGA PAC N3000
 import pytest
 
 pytestmark = [
+    pytest.mark.hil_requirement("IMAGE-STATE"),
     pytest.mark.hil_lab("device-images"),
     pytest.mark.parametrize("hil_way", ["rest", "cli"]),
 ]

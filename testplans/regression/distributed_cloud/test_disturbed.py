@@ -6,7 +6,11 @@ and 5.6 (audit).
 
 import pytest
 
-pytestmark = [pytest.mark.hil_lab("emulated"), pytest.mark.hil_release("corrected")]
+pytestmark = [
+    pytest.mark.hil_lab("emulated"),
+    pytest.mark.hil_release("corrected"),
+    pytest.mark.hil_requirement("CLOUD-SYNC"),
+]
 
 
 def begin(cloud, **options):

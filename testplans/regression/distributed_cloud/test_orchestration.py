@@ -6,7 +6,11 @@ What is expected: fact sheet of StarlingX, sections 5.1 to 5.6; Intel FPGA PAC N
 
 import pytest
 
-pytestmark = [pytest.mark.hil_lab("emulated"), pytest.mark.hil_release("corrected")]
+pytestmark = [
+    pytest.mark.hil_lab("emulated"),
+    pytest.mark.hil_release("corrected"),
+    pytest.mark.hil_requirement("CLOUD-SYNC"),
+]
 
 
 def label_all(cloud):

@@ -7,6 +7,8 @@ import pytest
 from harness.scenarios.driver_needs import require_update_attributes
 from harness.scenarios.table import Cell, load_cells
 
+pytestmark = pytest.mark.hil_requirement("FLASH-CHECKS")
+
 CELLS = load_cells(Path(__file__).with_name("checks.yaml"))
 
 

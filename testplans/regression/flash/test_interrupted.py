@@ -5,6 +5,8 @@ import pytest
 from harness.scenarios.driver_needs import require_update_attributes
 from harness.scenarios.promises import factory, lands, unchanged
 
+pytestmark = pytest.mark.hil_requirement("FLASH-INTERRUPTED")
+
 KERNEL = "Documentation/ABI/testing/sysfs-class-firmware; drivers/fpga/intel-m10-bmc-sec-update.c"
 TOOL = "OFS/opae-sdk fpgasupdate: Ctrl-C writes cancel, SIGTERM only ends the tool"
 GUIDE = "Intel FPGA PAC N3000 Security User Guide (683519)"

@@ -6,6 +6,8 @@ import pytest
 
 from harness.scenarios.table import Cell, load_cells
 
+pytestmark = pytest.mark.hil_requirement("FLASH-ROOT", "FLASH-CANCEL")
+
 CELLS = load_cells(Path(__file__).with_name("matrix.yaml"))
 
 

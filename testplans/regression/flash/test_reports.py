@@ -4,6 +4,8 @@ import pytest
 
 from harness.scenarios.promises import lands
 
+pytestmark = pytest.mark.hil_requirement("REPORT-CARD")
+
 GUIDE = "Intel FPGA PAC N3000 Security User Guide (683519)"
 
 

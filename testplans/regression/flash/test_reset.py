@@ -4,6 +4,8 @@ import pytest
 
 from harness.scenarios.promises import lands, unchanged
 
+pytestmark = pytest.mark.hil_requirement("RESET-ACTIVATES")
+
 GUIDE = "Intel FPGA PAC N3000 Security User Guide (683519)"
 RSU = "OFS/opae-sdk rsu.py: rescan of the bus; starlingx/config 275cc2314: b3:00.0 came back as b2:00.0"
 WEAR = "Open FPGA Stack user guide: over 1000 updates, 30 s after boot and between updates"

@@ -10,6 +10,8 @@ import pytest
 
 from harness.scenarios.push_table import load_push_cells
 
+pytestmark = pytest.mark.hil_requirement("PUSH-TRUE")
+
 CELLS = load_push_cells(Path(__file__).with_name("measured.yaml"))
 
 
