@@ -26,6 +26,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "judge": ("harness.cli.judge:app", "Judge a stored history again."),
     "report": ("harness.cli.report:app", "Show the page of a run; write its results for other programs."),
     "history": ("harness.cli.history:app", "Show how scenarios went on devices in past runs."),
+    "dashboard": ("harness.cli.dashboard:app", "Show what goes on, on a page of this machine."),
     "card": ("harness.cli.card:app", "Show what is true of a card, flash it, reset it."),
     "record": ("harness.cli.record:app", "Capture a card into a file that can be replayed."),
     "image": ("harness.cli.image:app", "Inspect, verify, sign and damage signed images."),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import Engine, delete, func, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from harness.record.runs import is_held
-from harness.store.opening import unreachable
+from harness.store.asking import asked
 from harness.store.tables import RUNS, SCENARIOS
 
-T = TypeVar("T")
 _DAY: Final = 86_400.0
 #: So many courses are shown where nothing narrows them.
 COURSES: Final = 200
@@ -84,7 +82,7 @@ def past_runs(engine: Engine, limit: int = 20) -> list[PastRun]:
             states.setdefault(run, {})[state] = count
         return [_run(row, states.get(row["id"], {})) for row in found]
 
-    return _asked(engine, read)
+    return asked(engine, read)
 
 
 def _run(row: Any, states: dict[str, int]) -> PastRun:
@@ -124,7 +122,7 @@ def courses(
                 found.setdefault(name, []).append(_result(row))
         return [Course(*name, tuple(results)) for name, results in found.items()]
 
-    return _asked(engine, read)
+    return asked(engine, read)
 
 
 def _result(row: Any) -> PastResult:
@@ -152,12 +150,4 @@ def forget(engine: Engine, runs: Sequence[PastRun]) -> None:
     def drop(connection: Any) -> None:
         connection.execute(delete(RUNS).where(RUNS.c.id.in_([run.id for run in runs])))
 
-    _asked(engine, drop)
-
-
-def _asked(engine: Engine, what: Callable[[Any], T]) -> T:
-    try:
-        with engine.begin() as connection:
-            return what(connection)
-    except SQLAlchemyError as error:
-        raise unreachable(engine, error) from None
+    asked(engine, drop)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mounted import blocked
+from support.browser import chromium, clean_page, objections
 from support.told_runs import LIE, Run
 
 from harness.judgement.judge import judge
@@ -27,15 +26,8 @@ def a_run_of_all_sorts() -> Run:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium")
-    if program is None:
-        blocked("there is no chromium here; as root: apt-get install chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +38,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(params=["light", "dark"])
 def opened(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Any]:
-    page = browser.new_page(color_scheme=request.param, viewport={"width": 1280, "height": 900})
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda wanted: said.append(wanted.url) if wanted.url != address else None)
-    page.goto(address)
-    yield page
-    page.close()
-    assert said == []
+    looks = {"color_scheme": request.param, "viewport": {"width": 1280, "height": 900}}
+    with clean_page(browser, address, **looks) as page:
+        yield page
 
 
 def visible_rows(page: Any) -> list[str]:
@@ -62,11 +48,8 @@ def visible_rows(page: Any) -> list[str]:
 
 
 def test_axe_has_no_objection(opened: Any) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     opened.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-    found = Axe().run(opened).response["violations"]
-    assert [(violation["id"], violation["impact"]) for violation in found] == []
+    assert objections(opened) == []
 
 
 def test_what_diverged_is_on_the_first_screen(opened: Any, tmp_path: Path) -> None:
@@ -94,12 +77,10 @@ def test_the_list_is_narrowed_by_words_and_states(opened: Any) -> None:
 def test_a_cell_leads_to_its_evidence_even_where_that_is_folded(opened: Any) -> None:
     opened.locator(".matrix tbody tr").first.locator("a").nth(1).click()
     reached = opened.evaluate("location.hash.slice(1)")
-    finding = opened.locator(f"#{reached}")
-    assert finding.get_attribute("open") is not None
-    assert finding.is_visible()
+    finding = opened.locator(f"#{reached}[open]")
+    finding.wait_for()
     assert "two/card0" in finding.inner_text()
-    focused = "document.activeElement.parentElement.id"
-    assert opened.evaluate(focused) == reached
+    opened.wait_for_function("id => document.activeElement.parentElement.id === id", arg=reached)
 
 
 def test_it_is_all_there_without_scripts_and_on_paper(browser: Any, address: str) -> None:
