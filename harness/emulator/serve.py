@@ -12,6 +12,7 @@ import fcntl
 import gc
 import json
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -46,6 +47,8 @@ def main() -> None:
     if not line:
         return
     spec = json.loads(line)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each system listens on several ports
     runtime: Path | None = None
     try:
         runtime = make_runtime(spec["runtime_prefix"])

@@ -114,7 +114,8 @@ class EmulatorProcess:
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,  # a Ctrl-C is for us; the lab is still needed to undo and to judge
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            # Hundreds of short-lived threads would each leave an arena of freed memory behind.
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "MALLOC_ARENA_MAX": "1"},
         )
         self._ready: Doors | None = None
         try:

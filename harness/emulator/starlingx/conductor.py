@@ -21,6 +21,8 @@ AUDIT_SECONDS: Final = 300.0
 #: How long an image may be in progress, in lab seconds.
 _LONGEST: Final = {FUNCTIONAL: 3600.0}
 _LONGEST_OTHER: Final = 300.0
+#: What users change of a device, and no report of an agent takes back (inferred).
+_OF_USERS: Final = ("enabled", "name")
 #: N3000 FPGA, its FEC function and its default virtual device.
 N3000_DEVICES: Final = ("0b30", "0d8f", "0b32")
 
@@ -167,7 +169,8 @@ class Conductor:
         for device in believed:
             row = known.get(device["pciaddr"])
             if row is not None:
-                self._update("pci_devices", row, device)
+                found = {name: value for name, value in device.items() if name not in _OF_USERS}
+                self._update("pci_devices", row, found)
                 continue
             moved = self._moved_from(device, gone)
             if moved is not None:

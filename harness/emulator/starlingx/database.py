@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -69,29 +70,56 @@ class Database:
         new_uuid: Callable[[], str],
         tables: Mapping[str, str] = _TABLES,
     ) -> None:
+        self._path = path
         self._now = now
         self._new_uuid = new_uuid
         self._lock = threading.RLock()
-        self._link = sqlite3.connect(
-            str(path) if path else ":memory:", check_same_thread=False, isolation_level=None
-        )
-        self._link.row_factory = sqlite3.Row
-        # A killed process loses nothing of it; that the machine itself dies is nothing that a lab survives.
-        self._link.executescript("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;")
+        self._link: sqlite3.Connection | None = None
+        self._closed = False
         for table, columns in tables.items():
-            self._link.execute(f"CREATE TABLE IF NOT EXISTS {table} ({_COMMON}, {columns})")
+            self._run(f"CREATE TABLE IF NOT EXISTS {table} ({_COMMON}, {columns})", [])
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file for good."""
         with self._lock:
-            self._link.close()
+            self._closed = True
+            self._let_go()
+        _OPEN.forget(self)
+
+    def rest(self) -> bool:
+        """Close the file until it is needed again; return whether it is closed. Never waits."""
+        if self._path is None or not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._let_go()
+        finally:
+            self._lock.release()
+        return True
+
+    def _let_go(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _linked(self) -> sqlite3.Connection:
+        if self._closed:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+        if self._link is None:
+            link = self._link = sqlite3.connect(
+                str(self._path or ":memory:"), check_same_thread=False, isolation_level=None
+            )
+            link.row_factory = sqlite3.Row
+            # A killed process loses nothing of it; that the machine itself dies no lab survives.
+            link.executescript("PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;")
+        _OPEN.used(self)
+        return self._link
 
     def add(self, table: str, **values: Any) -> Row:
         """Insert a row and return it. :raises sqlite3.IntegrityError: it breaks a constraint."""
         full = {"uuid": self._new_uuid(), "created_at": self._now()} | values
         marks = ", ".join("?" * len(full))
         with self._lock:
-            done = self._link.execute(
+            done = self._linked().execute(
                 f"INSERT INTO {table} ({', '.join(full)}) VALUES ({marks})", list(full.values())
             )
             found = self.one(table, id=done.lastrowid)
@@ -122,7 +150,37 @@ class Database:
 
     def _run(self, statement: str, values: list[Any]) -> list[sqlite3.Row]:
         with self._lock:
-            return self._link.execute(statement, values).fetchall()
+            return self._linked().execute(statement, values).fetchall()
+
+
+class _Open:
+    """The databases whose files are open: beyond ``most``, those that were used longest ago are closed.
+
+    An open one takes 0.4 MiB, and a lab may have hundreds of systems.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._databases: OrderedDict[Database, None] = OrderedDict()
+
+    def used(self, database: Database) -> None:
+        """``database`` is used just now."""
+        with self._lock:
+            self._databases[database] = None
+            self._databases.move_to_end(database)
+            over = list(self._databases)[: -self._most] if len(self._databases) > self._most else []
+            for other in over:
+                if other is not database and other.rest():
+                    del self._databases[other]
+
+    def forget(self, database: Database) -> None:
+        """``database`` is closed for good."""
+        with self._lock:
+            self._databases.pop(database, None)
+
+
+_OPEN: Final = _Open(most=32)
 
 
 def _row(found: sqlite3.Row) -> Row:
