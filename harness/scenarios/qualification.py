@@ -53,7 +53,8 @@ class Plan:
         """Return what must be the same for a trial of before to count: plan, inventory, options, version."""
         from harness import __version__
 
-        beside = self.target if self.target.is_dir() else self.target.parent
+        campaign = self.target.name.endswith(".campaign.yaml")  # its scenarios are elsewhere in the plans
+        beside = self.target if self.target.is_dir() else self.target.parents[1 if campaign else 0]
         files = [*beside.rglob("*.py"), *beside.rglob("*.yaml"), *Path().glob("*.yaml")]
         files += Path("fixtures").rglob("*.yaml")
         files += [
