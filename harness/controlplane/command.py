@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from harness.controlplane.active import Controllers
 from harness.controlplane.changes import PermitMaker
 from harness.controlplane.faults import command_error
-from harness.errors import ControlPlaneError, LoginRefusedError
+from harness.errors import ControlPlaneError, LinkLostError, LoginRefusedError
 from harness.hosts.commands import OPENRC
 from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.records import Evidence
@@ -95,7 +95,7 @@ class Command:
         what = f"{self._program[0]} {' '.join(words)}"
         self.evidence = Evidence(result.text, what, result.exit_code)
         if result.lost:
-            raise ControlPlaneError(
+            raise LinkLostError(
                 f"The link to {host.name} broke while `{what}` ran.",
                 hint="Whether a change took place is not known; look before asking again.",
             )

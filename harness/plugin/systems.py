@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from harness.errors import ConfigurationError, ControlPlaneError
+from harness.errors import ConfigurationError, ControlPlaneError, LinkLostError
 from harness.judgement.records import Observation, Subject
 from harness.plugin.scenario import step
 from harness.plugin.system_faults import SystemFaults
@@ -90,7 +90,7 @@ class System:
 
     # -- devices and hosts ----------------------------------------------------------------------------
 
-    @is_step("label", of="system", labels="labels")
+    @is_step("label", of="system", labels="labels", device="text")
     def label(self, device: str = "", /, **labels: str) -> None:
         """Give the first card labels, or another one by its name, or a device of its host by its address."""
         hostname, address = self._place(device)
@@ -104,7 +104,7 @@ class System:
         with self._act(f"unlabel {address}"):
             self.driver.remove_labels(hostname, address, keys)
 
-    @is_step("update", of="system")
+    @is_step("update", of="system", watch="flag")
     def update(self, *, watch: bool = False) -> None:
         """Have every host write what is owed to its cards, and wait until it does nothing more.
 
@@ -133,7 +133,8 @@ class System:
             with self._act(f"boot {hostname}"):
                 self.driver.lock(hostname)
                 self._wait(hostname, "is locked", "locked", _LOCK_SECONDS, _REAL_LOCK_DEADLINE)
-                self.driver.unlock(hostname)
+                with suppress(LinkLostError):  # a controller that boots itself breaks it
+                    self.driver.unlock(hostname)
                 self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
                 self.bench.reach_again(hostname)
 
@@ -147,6 +148,7 @@ class System:
             return refusal.message
         return ""
 
+    @is_step("taken", of="system", act="steps")
     def taken(self, act: Callable[..., T], *arguments: Any, **options: Any) -> T | None:
         """Do what the system must take. That it refuses it is judged as a BREACH; None is returned then."""
         with self.driver.promised("taken"):
@@ -160,7 +162,7 @@ class System:
         except ControlPlaneError:
             return None
 
-    @is_step("disturb", of="system", name="text", value="value")
+    @is_step("disturb", of="system", name="text", value="value", at="flash-point")
     def disturb(self, name: str, value: int | float | str | bool | None = None, *, at: str = "") -> None:
         """Make something go wrong in the system, or right again (:meth:`harness.lab.bench.Bench.trouble`).
 
@@ -173,7 +175,7 @@ class System:
         """
         self.faults.disturb(name, value, at)
 
-    @is_step("disturb-host", of="system", name="text", on="flag")
+    @is_step("disturb-host", of="system", name="text", on="flag", at="flash-point")
     def disturb_host(self, name: str, *, on: bool = True, at: str = "") -> None:
         """Bring a circumstance of the first card's host about, such as ``disk-full``, or end it.
 

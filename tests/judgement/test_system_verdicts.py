@@ -209,10 +209,22 @@ def test_what_the_interlock_refuses_is_no_outcome(story: Story) -> None:
     assert story.end().outcomes == ()
 
 
-@pytest.mark.parametrize(("administrative", "outcome"), [("unlocked", "AS_INTENDED"), ("locked", "FAILED")])
-def test_a_host_that_was_unlocked_must_come_up(story: Story, administrative: str, outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("administrative", "how", "kind", "outcome"),
+    [
+        ("unlocked", "returned", "", "AS_INTENDED"),
+        ("locked", "returned", "", "FAILED"),
+        # Of a controller that was told to boot itself: the link breaks.
+        ("unlocked", "raised", "infrastructure", "AS_INTENDED"),
+        ("locked", "raised", "infrastructure", "FAILED"),
+        ("unlocked", "raised", "device", "FAILED"),
+    ],
+)
+def test_a_host_that_was_unlocked_must_come_up(
+    story: Story, administrative: str, how: str, kind: str, outcome: str
+) -> None:
     """LP 2160223: where the reset of the cards fails, the host stays locked (section 3.3)."""
-    story.act("host-unlock", target=HOST)
+    story.act("host-unlock", how, kind, target=HOST)
     up = administrative == "unlocked"
     story.host |= {
         "administrative": administrative,

@@ -22,6 +22,7 @@ CHANGES: Final = frozenset(
     }
 )  # fmt: skip
 _OWED: Final = ("pending", "failed")
+_BOOTS: Final = ("host-unlock", "host-reboot")
 #: What a refusal is where the scenario says what the system must do with an act (``promise``).
 _REFUSED: Final = {"refused": Outcome.AS_INTENDED, "taken": Outcome.BREACH}
 _PROMISED: Final = "of it documents promise that"
@@ -39,6 +40,8 @@ def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
     promise = word(intent.parameters, "promise")
     if done is None or done.how in ("timed-out", "never"):
         told = _Told(Outcome.UNKNOWN, "it did not return")
+    elif done.how == "raised" and intent.operation in _BOOTS and done.error.get("kind") != "device":
+        told = _boot(story, operation)  # a controller that boots itself breaks the link that it was told by
     elif done.how == "raised":
         refused = done.error.get("kind") == "device"
         outcome = _REFUSED.get(promise, Outcome.FAILED) if refused else Outcome.UNKNOWN
@@ -47,7 +50,7 @@ def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
         told = _Told(Outcome.BREACH, "the system took it, and must refuse it")
     elif intent.operation == "host-update":
         told = _update(story, operation)
-    elif intent.operation in ("host-unlock", "host-reboot"):
+    elif intent.operation in _BOOTS:
         told = _boot(story, operation)
     elif intent.operation == "strategy-apply":
         told = _Told(Outcome.UNKNOWN, "its subclouds were not looked at after it")
