@@ -298,6 +298,13 @@ class Lab(Named):
         """Whether every host is emulated, so that nothing in a run touches real hardware."""
         return all(host.emulated for host in self.hosts.values())
 
+    def is_real(self, system: str) -> bool:
+        """Whether what happens in a system, or in a subcloud of it, happens to real hardware."""
+        own = {system, *(name for name, entry in self.controllers.items() if entry.parent == system)}
+        return any(self.controllers[name].emulated is None for name in own) or any(
+            host.real for host in self.hosts.values() if host.system in own
+        )
+
     @model_validator(mode="after")
     def _references_hold(self) -> Lab:
         for name, host in self.hosts.items():

@@ -130,7 +130,7 @@ class CloudBench:
             for host in hosts
             for card in host.cards.values()
         }
-        return CloudGate(self.name, cards, asked, real=any(host.real for host in hosts), allowed=allowed)
+        return CloudGate(self.name, cards, asked, real=self._lab.entry.is_real(self.name), allowed=allowed)
 
     def _system(self, name: str, region: str, gated: MakeGate, allowed: frozenset[str]) -> SystemBench:
         opened = SystemBench(

@@ -176,7 +176,7 @@ class SystemBench:
             (placed.hostname, placed.driver.address): self._lab.entry.card(name)[1]
             for name, placed in self.cards.items()
         }
-        real = self._lab.entry.controllers[self.name].emulated is None
+        real = self._lab.entry.is_real(self.name)
         return (gated or Gate)(self.name, entries, real=real, allowed=allowed)
 
     def _driver(self) -> SystemDriver:

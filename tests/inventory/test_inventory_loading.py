@@ -502,3 +502,30 @@ def test_a_replayed_card_is_as_it_was_recorded(write) -> None:
     assert "hosts.node.cards.card0.emulated: the card 'card0' is as its host's recording has it" in rejected(
         write(text)
     )
+
+
+@pytest.mark.parametrize(
+    ("controllers", "host", "real"),
+    [
+        ("central: {role: system-controller, emulated: true}", "emulated: {}", False),
+        ("central: {role: system-controller, emulated: true}", "local: true", True),
+        (
+            'central: {role: system-controller, url: "https://10.0.0.1:5000/v3", credentials: {env: A}}',
+            "emulated: {}",
+            True,
+        ),
+        (
+            "central: {role: system-controller, emulated: true}\n"
+            '      sub: {role: subcloud, parent: central, url: "https://10.0.0.1:5000/v3", '
+            "credentials: {env: A}}",
+            "emulated: {}",
+            True,
+        ),
+    ],
+)
+def test_a_system_is_real_where_anything_of_it_is(write, controllers: str, host: str, real: bool) -> None:
+    text = (
+        f"version: 1\ndefault_lab: a\nlabs:\n  a:\n    controllers:\n      {controllers}\n"
+        f"    hosts:\n      one: {{system: central, {host}}}\n"
+    )
+    assert load_inventory(write(text)).lab().is_real("central") is real
