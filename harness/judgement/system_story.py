@@ -55,13 +55,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One statement on an image on a card. ``look``: the one it belongs to, or the next one after it."""
+    """One statement on an image on a card. ``look``: the one it belongs to, or the next one after it;
+    ``number``: which of all looks that is."""
 
     claim: Claim
     card: str
     image: str
     status: str
     look: Look
+    number: int = 0
 
 
 class SystemStory:
@@ -145,13 +147,15 @@ class SystemStory:
     def words(self) -> dict[tuple[str, str], list[Word]]:
         """Return all that was said of each image on each card, in order; by the card, not its address."""
         found: dict[tuple[str, str], list[Word]] = defaultdict(list)
+        numbers = {look.seq: number for number, look in enumerate(self.looks)}
         for claim, own in self._words:
-            look = own if own in self.looks else self._look_after(claim)
+            look = own if own is not None and own.seq in numbers else self._look_after(claim)
             said = claim.statement
             hostname, address = said.get("hostname"), said.get("address")
             card = look.card_at(hostname, address) or self.before(claim, hostname, address)
             image = word(said, "image_uuid")
-            found[card, image].append(Word(claim, card, image, word(said, "status"), look))
+            number = numbers.get(look.seq, len(numbers))
+            found[card, image].append(Word(claim, card, image, word(said, "status"), look, number))
         return found
 
     def before(self, claim: Claim, hostname: Any, address: Any) -> str:

@@ -99,8 +99,9 @@ class Bench:
         and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services),
         ``api-down-after-unlock`` (for how many lab seconds sysinv does not answer after each unlock),
         ``slow`` (how many times as long as else its hosts take). Of a distributed cloud's controller also
-        ``subcloud-offline`` (its name; ``-`` before it: not any more), ``vault-missing`` (uuid of an image),
-        ``vault-takes-files`` and ``dcmanager`` (whether), ``audit-now`` (a pass of the audit).
+        ``subcloud-offline`` and ``subcloud-unmanaged`` (its name; ``-`` before it: not any more),
+        ``vault-missing`` (uuid of an image), ``vault-takes-files`` and ``dcmanager`` (whether),
+        ``audit-now`` (a pass of the audit).
         """
         self._ask("trouble", system=system, name=name, value=value)
 

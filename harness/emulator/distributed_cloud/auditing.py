@@ -108,6 +108,13 @@ class Auditing:
                 self._store.rows.change("subclouds", row["id"], availability_status=OFFLINE)
                 self.forget(row)
 
+    def manage(self, row: Row, state: str) -> None:
+        """Have a subcloud managed, and audited then, or not managed any more."""
+        self._store.rows.change("subclouds", row["id"], management_state=state)
+        self.forget(row)
+        if state == MANAGED and not self._defects.on("forced-audit-lost"):
+            self.request(row)
+
     # -- requests -------------------------------------------------------------------------------
 
     def force(self) -> None:

@@ -11,7 +11,7 @@ from harness.emulator.distributed_cloud.firmware_audit import IN_SYNC, FirmwareA
 from harness.emulator.distributed_cloud.orchestrator import Orchestrator
 from harness.emulator.distributed_cloud.profile import CloudProfile
 from harness.emulator.distributed_cloud.regions import Region
-from harness.emulator.distributed_cloud.store import Store
+from harness.emulator.distributed_cloud.store import MANAGED, UNMANAGED, Store
 from harness.emulator.distributed_cloud.subcloud_steps import SubcloudSteps
 from harness.emulator.distributed_cloud.timers import Timers
 from harness.emulator.distributed_cloud.vault import Vault
@@ -141,13 +141,26 @@ class Cloud:
 
         :raises ConfigurationError: there is no such subcloud.
         """
-        region = self.regions.get(name.removeprefix("-"))
-        if region is None:
+        self.regions[self._known(name)].offline = not name.startswith("-")
+
+    def unmanage(self, name: str) -> None:
+        """Have a subcloud not managed; one whose name begins with ``-`` managed again.
+
+        :raises ConfigurationError: there is no such subcloud.
+        """
+        row = self.store.subcloud(self._known(name))
+        assert row is not None
+        self.auditing.manage(row, MANAGED if name.startswith("-") else UNMANAGED)
+
+    def _known(self, name: str) -> str:
+        """Return the name of a subcloud without the sign before it."""
+        own = name.removeprefix("-")
+        if own not in self.regions:
             raise ConfigurationError(
-                f"The cloud of {self.controller.name} has no subcloud {name.removeprefix('-')!r}.",
+                f"The cloud of {self.controller.name} has no subcloud {own!r}.",
                 hint=f"Known: {', '.join(self.regions)}.",
             )
-        region.offline = not name.startswith("-")
+        return own
 
     def lose_file(self, uuid: str) -> None:
         """Take the file of an image out of the vault. :raises ConfigurationError: there is none."""

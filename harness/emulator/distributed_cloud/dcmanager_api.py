@@ -122,10 +122,7 @@ class DcmanagerApi:
     def _manage(self, row: Row, state: str) -> None:
         if row["management_state"] == state:
             raise Abort(400, f"Bad subcloud request: Subcloud is already {state}")
-        self._store.rows.change("subclouds", row["id"], management_state=state)
-        self._cloud.auditing.forget(row)
-        if state == MANAGED and not self._cloud.defects.on("forced-audit-lost"):
-            self._cloud.auditing.request(row)
+        self._cloud.auditing.manage(row, state)
 
     # -- groups (the routes besides the strategy's own option are inferred) -----------------------
 

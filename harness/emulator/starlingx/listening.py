@@ -202,8 +202,9 @@ class Listening:
         ``refuse-requests`` (how many), ``downloads`` (whole, missing, short), ``completions`` (seconds by
         which they come late, None: lost), ``conductor``, ``agents`` (true: they run), ``expire-tokens``,
         ``restart``, ``api-down-after-unlock`` (seconds), ``slow`` (factor). Of a distributed cloud's
-        controller also ``subcloud-offline`` (name; ``-`` before it: not any more), ``vault-missing`` (uuid of
-        an image), ``vault-takes-files`` (bool), ``dcmanager`` (true: it runs), ``audit-now``.
+        controller also ``subcloud-offline``, ``subcloud-unmanaged`` (name; ``-`` before it: not any more),
+        ``vault-missing`` (uuid of an image), ``vault-takes-files`` (bool), ``dcmanager`` (true: it runs),
+        ``audit-now``.
 
         :raises ConfigurationError: there is no such system or trouble.
         """
@@ -227,6 +228,7 @@ class Listening:
             cloud = place.cloud()
             acts |= {
                 "subcloud-offline": lambda: cloud.cut_off(str(value)),
+                "subcloud-unmanaged": lambda: cloud.unmanage(str(value)),
                 "vault-missing": lambda: cloud.lose_file(str(value)),
                 "vault-takes-files": lambda: cloud.vault.take_files(bool(value)),
                 "dcmanager": lambda: cloud.run(bool(value)),

@@ -165,8 +165,12 @@ def _twice(story: SystemStory) -> Iterator[Verdict]:
 
 
 def _streak(said: Sequence[Word], index: int) -> int:
-    """Return the first record since which the same status was said."""
-    while index and said[index - 1].status == said[index].status:
+    """Return the first record since which the same status was said, in each look since then."""
+    while (
+        index
+        and said[index - 1].status == said[index].status
+        and said[index].number - said[index - 1].number <= 1
+    ):
         index -= 1
     return said[index].claim.seq
 

@@ -30,9 +30,9 @@ OVER: Final = ("complete", "failed", "aborted")
 class _Watch:
     """What was seen of one subcloud up to a look; times are None where it was not so.
 
-    ``good_since``: its cards hold all; ``bad_seen``: they once did not. ``unknown_since``: its status is
-    unknown. ``forced``: an audit of it was last asked for. ``asked``, ``over``: it was asked at all, its step
-    was over in the last look.
+    ``good_since``: its cards hold all; ``bad_seen``: they did not, since it is said to be out-of-sync.
+    ``unknown_since``: its status is unknown. ``forced``: an audit of it was last asked for. ``asked``,
+    ``over``: it was asked at all, its step was over in the last look.
     """
 
     good_since: float | None = None
@@ -57,7 +57,8 @@ class _Watch:
             self.good_since = now if self.good_since is None else self.good_since
         else:
             self.good_since = None
-            self.bad_seen = self.bad_seen or good is False
+        told_bad = said.get("firmware_sync_status") == "out-of-sync"
+        self.bad_seen = told_bad and (self.bad_seen or good is False)
         if said.get("firmware_sync_status") != "unknown":
             self.unknown_since = None
         elif self.unknown_since is None:
