@@ -107,6 +107,6 @@ class Command:
         if not result.stdout and not silent:
             raise ControlPlaneError(
                 f"`{what}` of {self.name} ended well, and showed nothing at all.",
-                hint="`system` does so where /usr/bin/keyctl is missing on its host.",
+                hint="`system` does so where its host lacks /usr/bin/keyctl: install it, or set CGTSCLIENT_NO_CACHE.",
             )
         return result.stdout

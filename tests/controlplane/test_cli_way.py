@@ -115,6 +115,11 @@ def test_region_of_the_system(served: Served) -> None:
         CliWay("system1", served.controller(), region="Mars").images()
 
 
+def test_an_image_whose_name_has_a_blank(served: Served, way: CliWay) -> None:
+    uuid = served.lab.upload(name="two words")
+    assert way.image("two words").uuid == uuid
+
+
 def test_nothing_there_is_an_empty_list(way: CliWay) -> None:
     assert (way.images(), way.states(), way.labels(), way.alarms()) == ([], [], [], [])
 
@@ -217,6 +222,44 @@ def test_commands_that_end_well_and_say_nothing(
     replace_program(served, lambda run: 0)
     with pytest.raises(ControlPlaneError, match="showed nothing at all"):
         ask(way)
+
+
+def test_without_keyctl_nothing_counts_as_done(served: Served, way: CliWay) -> None:
+    """Trap 2, of a controller that lacks it: an image that is not deleted, labels that are not gone."""
+    uuid = served.lab.upload()
+    served.lab.assign("k=v")
+    served.lab.machine.condition("missing-keyctl", True)
+    upload = Upload(b"image", "b.bin", "functional", bitstream_id="3")
+    for change in (
+        Change("image-delete", uuid),
+        Change("image-upload", image=upload),
+        Change("label-remove", "controller-0", CARD, keys=("k",)),
+        Change("host-lock", "controller-0"),
+    ):
+        with pytest.raises(ControlPlaneError, match="showed nothing at all") as caught:
+            do(way, change)
+        assert "keyctl" in caught.value.hint
+    assert way.alarms() == []
+    served.lab.machine.condition("missing-keyctl", False)
+    assert [image.uuid for image in way.images()] == [uuid]
+    assert [label.label_key for label in way.labels()] == ["k"]
+
+
+def test_tables_that_cannot_be_drawn_are_no_answer_of_the_system(served: Served, way: CliWay) -> None:
+    """Trap 3: the library of the tables is too old for the release of Debian."""
+    served.lab.machine.vfs.write("/usr/lib/python3/dist-packages/prettytable-0.7.2.egg-info", b"")
+    with pytest.raises(InfrastructureError, match="cannot draw its tables on controller-0") as caught:
+        way.hosts()
+    assert not isinstance(caught.value, ControlPlaneError)
+    assert way.host("controller-0").hostname == "controller-0"
+
+
+def test_a_controller_that_really_asks_to_confirm(served: Served, way: CliWay) -> None:
+    """Trap 4: nobody is there to answer, and what is asked is done all the same."""
+    uuid = served.lab.upload()
+    edit_openrc(served, lambda text: text + "export CLI_CONFIRMATIONS=enabled\n")
+    do(way, Change("image-delete", uuid))
+    assert way.images() == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ _GLOBAL: Final = {
     "--os-auth-url": "OS_AUTH_URL",
     "--os-region-name": "OS_REGION_NAME",
     "--os-project-name": "OS_PROJECT_NAME",
+    "--os-user-domain-name": "OS_USER_DOMAIN_NAME",
+    "--os-project-domain-name": "OS_PROJECT_DOMAIN_NAME",
     "--os-endpoint-type": "OS_ENDPOINT_TYPE",
 }
 #: Of a terminal that does not say how wide it is.
