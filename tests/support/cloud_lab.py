@@ -243,6 +243,14 @@ class CloudLab:
             time.sleep(0.005)
         self.settle()
 
+    def wait_held(self, name: str, phase: str) -> None:
+        """Wait until a phase of a subcloud's card, which is to be held, has come."""
+        card = self.machines[name].card("card0")
+        deadline = time.monotonic() + _LONGEST
+        while card.held() != phase:
+            assert time.monotonic() < deadline, f"{phase} of {name} does not come: {self.steps()}"
+            time.sleep(0.005)
+
     def audit(self) -> None:
         """Let the next pass of the audit happen."""
         self.pass_time(_PASS)

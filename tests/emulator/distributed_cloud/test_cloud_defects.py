@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -154,11 +153,7 @@ def _(lab: CloudLab) -> bool:
     card.hold("programming")
     assert lab.create(**{"subcloud-apply-type": "serial"}).status_code == 200
     lab.act("apply")
-    looked = threading.Event()
-    for _ in range(3000):
-        if card.held() == "programming":
-            break
-        looked.wait(0.005)
+    lab.wait_held("sub2", "programming")
     assert lab.states() == {"sub1": "complete", "sub2": "applying fw update strategy"}
     status = lab.statuses()["sub1"]
     card.release()
