@@ -132,6 +132,10 @@ class _Place:
         with self._lock:
             return self._begun()
 
+    def up(self) -> System | None:
+        """Return the system where it is up; never waits."""
+        return self._system
+
     def _begun(self) -> System:
         if self._system is None:
             self._system = self._make(Download({FILES_PORT: self.port("files")}))
@@ -154,17 +158,18 @@ class _Place:
     def restart(self) -> None:
         """End the system's services and begin them anew with what is on disk."""
         with self._lock:
-            if self._system is not None:
-                if self._cloud is not None:
-                    self._cloud.close()
-                self._system.close()
+            system, cloud = self._system, self._cloud
+            if system is not None:
                 self._system = self._cloud = None
+                if cloud is not None:
+                    cloud.close()
+                system.close()
                 self._begun()
 
     def settled(self) -> bool:
         """Return whether the system, if it is there at all, has nothing left to do."""
-        cloud = self._cloud
-        return (cloud is None or cloud.settle()) and (self._system is None or self._system.settle())
+        system, cloud = self._system, self._cloud
+        return (cloud is None or cloud.settle()) and (system is None or system.settle())
 
 
 class Listening:
@@ -283,7 +288,7 @@ class Listening:
         apps: dict[int, Any] = {}
         for place in self._places.values():
             urls = {service: place.url(service) for service in place.sockets}
-            site = Site(place.system, urls, place.cloud if place.has_cloud else None)
+            site = Site(place.system, urls, place.cloud if place.has_cloud else None, place.up)
             apps |= {place.port(service): app for service, app in site.apps().items()}
 
         async def by_port(scope: Any, receive: Any, send: Any) -> None:

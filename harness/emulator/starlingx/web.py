@@ -102,6 +102,14 @@ _APIS: Final[Mapping[str, tuple[Routes, Api]]] = {
 }
 
 
+#: Those of which a GET is answered without a change of thread, where nobody else is at the system.
+_QUICK: Final = ("platform", "faultmanagement", "nfv")
+
+
+def _nobody() -> None:
+    """Of a site that does not say whether its system is up."""
+
+
 @cache
 def _app(service: str) -> Starlette:
     """Return the application of a service, one for all systems: the scope says whose request it is."""
@@ -131,7 +139,11 @@ def _endpoint(service: str, name: str) -> Endpoint:
     async def endpoint(http: HttpRequest) -> Response:
         body, form = await _read(http)
         site: Site = http.scope["site"]
-        return await run_in_threadpool(site.answer, service, name, http, body, form)
+        if http.method == "GET" and service in _QUICK:
+            answer = site.answer_at_once(service, name, http)
+            if answer is not None:
+                return answer
+        return await run_in_threadpool(site.answer, site.fetch, service, name, http, body, form)
 
     return endpoint
 
@@ -140,12 +152,14 @@ def _endpoint(service: str, name: str) -> Endpoint:
 class Site:
     """One system and the URL of each of its services. ``fetch``: gives the system, brought up.
 
-    ``cloud``: gives the distributed cloud of a system controller that has subclouds.
+    ``cloud``: gives the distributed cloud of a system controller that has subclouds. ``up``: gives the system
+    where it is up, and never waits.
     """
 
     fetch: Callable[[], System]
     urls: Mapping[str, str]
     cloud: Callable[[], Cloud] | None = None
+    up: Callable[[], System | None] = _nobody
 
     def apps(self) -> dict[str, ASGIApp]:
         """Return the application of each service."""
@@ -198,11 +212,29 @@ class Site:
 
     # -- what APIs answer -----------------------------------------------------------------------
 
+    def answer_at_once(self, service: str, name: str, http: HttpRequest) -> Response | None:
+        """Answer a request that has no body; None where somebody would have to be waited for."""
+        system = self.up()
+        if system is None or not system.lock.acquire(blocking=False):
+            return None
+        try:
+            if self.up() is not system:
+                return None  # it is just being restarted
+            return self.answer(lambda: system, service, name, http, b"", {})
+        finally:
+            system.lock.release()
+
     def answer(
-        self, service: str, name: str, http: HttpRequest, body: bytes, form: dict[str, Any]
+        self,
+        fetch: Callable[[], System],
+        service: str,
+        name: str,
+        http: HttpRequest,
+        body: bytes,
+        form: dict[str, Any],
     ) -> Response:
         """Answer a request to the API of a service with its method of that name."""
-        system = self.fetch()
+        system = fetch()
         away = service != "nfv" and system.troubles.is_away(system.clock.now())
         if away or system.troubles.refuses():
             return PlainTextResponse(UNAVAILABLE_PAGE, 503, media_type="text/html")
