@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from functools import lru_cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import paramiko
 from paramiko import auth_handler, buffered_pipe, channel, packet, transport
+from paramiko.config import SSH_PORT
 from paramiko.pkey import UnknownKeyType
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
@@ -43,7 +46,7 @@ def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHC
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     try:
-        client.load_host_keys(str(access.known_hosts))
+        _trust(client, access)
     except OSError as error:
         raise ConfigurationError(
             f"The known-hosts file {access.known_hosts} for {name} cannot be read: {error.strerror}.",
@@ -79,6 +82,24 @@ def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHC
     if transport is not None:
         transport.set_keepalive(KEEPALIVE)
     return client
+
+
+def _trust(client: paramiko.SSHClient, access: Access) -> None:
+    """Give ``client`` the keys that the host may have. :raises OSError: the file of them cannot be read.
+
+    A lab has one file for all of its hosts; it is parsed once, not by each of them.
+    """
+    state = access.known_hosts.stat()
+    known = _parsed(access.known_hosts, state.st_ino, state.st_mtime_ns, state.st_size)
+    name = access.address if access.port == SSH_PORT else f"[{access.address}]:{access.port}"
+    for kind, key in (known.lookup(name) or {}).items():
+        client.get_host_keys().add(name, kind, key)
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, *_: int) -> paramiko.HostKeys:
+    """Return the keys in the file ``path`` as it was at that moment."""
+    return paramiko.HostKeys(str(path))
 
 
 def _key(name: str, access: Access) -> paramiko.PKey | None:
