@@ -139,7 +139,7 @@ def _summary(scenario: ScenarioFile) -> dict[str, Any]:
         "about": scenario.about,
         "requirements": list(scenario.requirements),
         "variants": [each.id for each in scenario.variants if each.id],
-        "fixtures": sorted({call.step.fixture for call in scenario.calls}),
+        "fixtures": sorted(scenario.fixtures),
         "steps": [call.step.name for call in scenario.variants[0].calls],
     }
 

@@ -60,6 +60,8 @@ def _function(scenario: ScenarioFile, session: HilSession) -> Callable[..., None
         from harness.scenarios.execution import Execution
 
         variant: Variant = values.pop(_VARIANT, first)
+        if "cloud" in values:
+            values.setdefault("system", values["cloud"].controller)
         try:
             Execution(values).run(variant.calls)
         except AssertionError as error:  # says where in the file; no line of Python says more
@@ -88,9 +90,10 @@ def _function(scenario: ScenarioFile, session: HilSession) -> Callable[..., None
 
 
 def _fixtures(scenario: ScenarioFile) -> set[str]:
-    fixtures = {call.step.fixture for call in scenario.calls}
+    fixtures = set(scenario.fixtures)
     for given in (variant.given for variant in scenario.variants):
-        if given.card is not None or given.needs or given.devices:
+        # The card of a system's scenario is the system's own.
+        if given.needs or given.devices or (given.card is not None and "system" not in fixtures):
             fixtures.add("card")
     return fixtures
 

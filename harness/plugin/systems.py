@@ -104,7 +104,7 @@ class System:
         with self._act(f"unlabel {address}"):
             self.driver.remove_labels(hostname, address, keys)
 
-    @is_step("update", of="system", watch="flag")
+    @is_step("update", of="system")
     def update(self, *, watch: bool = False) -> None:
         """Have every host write what is owed to its cards, and wait until it does nothing more.
 

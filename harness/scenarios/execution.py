@@ -59,9 +59,9 @@ class Execution:
             raise AssertionError(f"there is no {reference}: the step that gives it was refused")
         return self._results[reference[1:]]
 
-    def _act(self, calls: Sequence[Call]) -> Callable[[], Any]:
-        def act() -> Any:
-            return self.run(calls)
+    def _act(self, calls: Sequence[Call]) -> Callable[..., Any]:
+        def act(**fixtures: Any) -> Any:
+            return Execution({**self.fixtures, **fixtures}, self._results).run(calls)
 
         act.__name__ = ", ".join(call.step.name for call in calls)
         return act

@@ -39,6 +39,7 @@ class CardState(Entry):
     root: RootName | None = None
     cancelled: tuple[CskId, ...] | None = None
     flash_count: Count | None = None
+    bmc_root: RootName | None = None
 
 
 class ReleaseOf(Entry):
@@ -122,7 +123,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, with every step; a parameter may stand for any value."""
     schema = ScenarioModel.model_json_schema()
     definitions = schema.setdefault("$defs", {})
-    bare = [name for name, step in STEPS.items() if not step.main]
+    bare = [name for name, step in STEPS.items() if not step.main or not step.needs(step.main)]
     steps: list[dict[str, Any]] = [{"enum": bare}]
     models: dict[str, type[BaseModel]] = {USE: Use}
     models |= {name: model_of(step) for name, step in STEPS.items()}

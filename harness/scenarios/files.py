@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -71,6 +71,12 @@ class ScenarioFile:
         """Every step of every variant, those within steps too."""
         return tuple(_all_calls(call for variant in self.variants for call in variant.calls))
 
+    @cached_property
+    def fixtures(self) -> frozenset[str]:
+        """What the steps are done by. What a system does in a scenario about a cloud, its controller does."""
+        found = frozenset[str]().union(*(_fixtures(variant.calls) for variant in self.variants))
+        return found - {"system"} if "cloud" in found else found
+
 
 def load_scenario(path: Path, images: Sequence[str] | None = None) -> ScenarioFile:
     """Read and check the scenario file ``path``; the modules that fill the steps must be imported.
@@ -85,8 +91,20 @@ def _all_calls(calls: Any) -> Iterator[Call]:
     for call in calls:
         yield call
         for value in call.arguments.values():
-            if isinstance(value, tuple) and value and isinstance(value[0], Call):
+            if isinstance(value, tuple) and _are_calls(value):
                 yield from _all_calls(value)
+
+
+def _fixtures(calls: Iterable[Call]) -> set[str]:
+    found: set[str] = set()
+    for call in calls:
+        within = [_fixtures(v) for v in call.arguments.values() if isinstance(v, tuple) and _are_calls(v)]
+        found |= {call.step.fixture} | (set[str]().union(*within) - {call.step.gives})
+    return found
+
+
+def _are_calls(values: tuple[Any, ...]) -> bool:
+    return bool(values) and isinstance(values[0], Call)
 
 
 @dataclass
@@ -241,7 +259,7 @@ class _Reader:
         if isinstance(node, list):
             return sum(self._unknown_references(value, (*keys, at)) for at, value in enumerate(node)) > 0
         found = REFERENCE.fullmatch(node) if isinstance(node, str) else None
-        if found is None or found[1] in self.results:
+        if found is None or found[1] in self.results or isinstance(node, _Literal):
             return False
         close = f"; {guess(found[1], sorted(self.results))}" if self.results else ""
         text = f"{node} is neither a value of `over` or `with`, nor named by a step before with `as`{close}"
@@ -251,11 +269,16 @@ class _Reader:
     # -- what is given --------------------------------------------------------------------------------
 
     def _check_given(self, made: ScenarioFile) -> None:
-        fixtures = {call.step.fixture for call in made.calls}
         about_systems = ("lab", "system", "release", "way")
         for key in {key for variant in made.variants for key in variant.given.model_fields_set}:
-            if key in about_systems and not fixtures & _SYSTEMS:
+            if key in about_systems and not made.fixtures & _SYSTEMS:
                 self.problems.append((("given", key), "is about a StarlingX system, and no step is"))
+
+
+class _Literal(str):
+    """A text that begins with ``$`` and stands for itself: in the file it begins with ``$$``."""
+
+    __slots__ = ()
 
 
 def _row_id(row: Mapping[str, Any]) -> str:
@@ -268,8 +291,12 @@ def _put_in(node: Any, row: Mapping[str, Any]) -> Any:
         return {_put_in(key, row): _put_in(value, row) for key, value in node.items()}
     if isinstance(node, list):
         return [_put_in(value, row) for value in node]
-    found = REFERENCE.fullmatch(node) if isinstance(node, str) else None
-    return _put_in(row[found[1]], {}) if found and found[1] in row else node
+    if not isinstance(node, str):
+        return node
+    found = REFERENCE.fullmatch(node)
+    if found and found[1] in row:
+        return _put_in(row[found[1]], {})
+    return _Literal(node[1:]) if node.startswith("$$") else node
 
 
 def _key(step: Step, argument: str) -> str:

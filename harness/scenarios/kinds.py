@@ -38,6 +38,10 @@ from harness.scenarios.given import NOT_PROGRAMMED
 
 #: What stands for a parameter, or for what a step that was named by ``as`` has returned.
 REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_-]*)")
+#: Of an orchestration strategy (fact sheet of StarlingX, section 5.4).
+_STRATEGY_STATES = (
+    *("initial", "applying", "complete", "failed", "abort requested", "aborting", "aborted", "deleting"),
+)
 _CODES = r"(?: 0x[0-9A-Fa-f]{2})*"
 _PROMISE = re.compile(rf"(lands|factory|returns|unchanged{_CODES})")
 
@@ -142,7 +146,12 @@ def _reference(given: str) -> str:
     return given
 
 
-Text = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+Text = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, {"type": "number"}]}),
+]
 Flag = StrictBool
 Count = Annotated[StrictInt, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -168,6 +177,8 @@ KINDS: Mapping[str, Any] = {
     "seconds": Seconds,
     "labels": Labels,
     "fields": dict[str, Any],
+    "count": Count,
+    "root": RootName,
     "value": StrictInt | float | StrictBool | str,
     "result": Result,
     "results": Annotated[tuple[Result, ...], BeforeValidator(listed), Field(min_length=1)],
@@ -190,5 +201,7 @@ KINDS: Mapping[str, Any] = {
     "form": _word("historical", "current", "remedied"),
     "application-state": _word(*STATES),
     "verdicts": Annotated[Verdicts, Field(min_length=1)],
+    "apply-type": _word("serial", "parallel"),
+    "strategy-state": _word(*_STRATEGY_STATES),
     "truth": _word(*(each.value for each in TruthState)),
 }

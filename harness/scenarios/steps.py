@@ -18,13 +18,15 @@ class Step:
     """One step, by its name in files.
 
     ``fixture``: what it is done by; ``call`` takes that first. ``kinds``: argument -> the kind of its values
-    (:data:`harness.scenarios.kinds.KINDS`). The first argument stands beside the step's name.
+    (:data:`harness.scenarios.kinds.KINDS`). The first argument stands beside the step's name. ``gives``: the
+    fixture that it hands to the steps within it; empty where it takes none, or changes none.
     """
 
     name: str
     fixture: str
     call: Callable[..., Any]
     kinds: Mapping[str, str]
+    gives: str = ""
 
     @property
     def about(self) -> str:
@@ -52,14 +54,16 @@ class Step:
         """Take the step, as a Python scenario would by calling the method; return what that returns."""
         positional: list[Any] = [fixture]
         named: dict[str, Any] = {}
-        for name, value in arguments.items():
-            kind = inspect.signature(self.call).parameters[name].kind
-            if kind is inspect.Parameter.VAR_KEYWORD:
-                named |= value
-            elif kind is inspect.Parameter.VAR_POSITIONAL:
-                positional += value
-            else:
-                named[name] = value
+        _, *parameters = inspect.signature(self.call).parameters.values()
+        for each in parameters:
+            value = arguments.get(each.name, each.default)
+            if each.kind is inspect.Parameter.POSITIONAL_ONLY:
+                positional.append(value)
+            elif each.name in arguments:
+                if each.kind is inspect.Parameter.VAR_POSITIONAL:
+                    positional += value
+                else:
+                    named |= value if each.kind is inspect.Parameter.VAR_KEYWORD else {each.name: value}
         return self.call(*positional, **named)
 
 
@@ -67,10 +71,11 @@ class Step:
 STEPS: dict[str, Step] = {}
 
 
-def is_step(name: str, /, *, of: str, **kinds: str) -> Callable[[F], F]:
+def is_step(name: str, /, *, of: str, gives: str = "", **kinds: str) -> Callable[[F], F]:
     """Let a method, or a function that takes a fixture first, be the step ``name`` of scenario files.
 
-    :param of: the name of the fixture. :param kinds: argument -> kind; those that are not named cannot be
+    :param of: the name of the fixture. :param gives: the fixture that it hands to the steps within it.
+    :param kinds: argument -> kind; those that are not named cannot be
         given in a file. The first is the one that stands beside the step's name.
     """
 
@@ -78,7 +83,7 @@ def is_step(name: str, /, *, of: str, **kinds: str) -> Callable[[F], F]:
         known = STEPS.get(name)
         if known is not None and known.call.__qualname__ != call.__qualname__:
             raise HarnessBug(f"Two methods are the step {name!r}: {known.call} and {call}.")
-        STEPS[name] = Step(name, of, call, kinds)
+        STEPS[name] = Step(name, of, call, kinds, gives)
         return call
 
     return register
