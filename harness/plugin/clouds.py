@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from harness.errors import ConfigurationError, DeadlineError
+from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError
 from harness.judgement.records import Fault, Subject
 from harness.plugin.scenario import step
 from harness.plugin.systems import System
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Real seconds for a strategy that takes no real time but that of the emulator.
 _EMULATED_DEADLINE: Final = 120.0
+#: Real seconds between two looks whether the strategy goes on that is to bring a card to a phase.
+_HELD_SECONDS: Final = 1.0
 #: Lab seconds in which an audit that something has forced is over (section 5.6: every 40 s).
 _AUDIT_SECONDS: Final = 90.0
 #: Real seconds for the same, and for a strategy to be gone.
@@ -134,7 +137,7 @@ class Cloud:
         What disturbs meanwhile is recorded there. The block is given what lets the card on to a later phase.
 
         :param phase: one of :data:`harness.faults.points.POINTS`.
-        :raises NotApplicable: the cloud is real. :raises DeadlineError: the card does not come to it.
+        :raises NotApplicable: the cloud is real. :raises ControlPlaneError: the card does not come to it.
         """
         from harness.faults.points import check_point
 
@@ -154,12 +157,24 @@ class Cloud:
             bench.release(card)
 
     def _come_to(self, card: str, phase: str) -> None:
+        """Wait until the card is held; no longer than the strategy goes on."""
+        from harness.controlplane.cloud_protocol import ENDED
+        from harness.controlplane.told import shown
+
         self._point = phase
-        try:
-            self._emulated("holding a card").wait_held(card, phase, _EMULATED_DEADLINE)
-        except DeadlineError as error:
-            self._struck("hold", self._placed(card).driver.subject, error.message, "not-reached")
-            raise
+        end = time.monotonic() + _EMULATED_DEADLINE
+        while True:
+            try:
+                self._emulated("holding a card").wait_held(card, phase, _HELD_SECONDS)
+            except DeadlineError as error:
+                strategy = self.driver.strategy()
+                if strategy is not None and strategy.state not in ENDED and time.monotonic() < end:
+                    continue
+                self._struck("hold", self._placed(card).driver.subject, error.message, "not-reached")
+                became = shown(strategy) if strategy else "the strategy is gone"
+                raise ControlPlaneError(f"{card} did not come to {phase}: {became}.") from None
+            else:
+                return
 
     def wait_for_strategy(self, *states: str, deadline: float | None = None) -> Strategy:
         """Wait until the strategy has one of ``states``, without any: has ended; look, and return it.
