@@ -107,6 +107,7 @@ class Command:
         if not result.stdout and not silent:
             raise ControlPlaneError(
                 f"`{what}` of {self.name} ended well, and showed nothing at all.",
-                hint="`system` does so where its host lacks /usr/bin/keyctl: install it, or set CGTSCLIENT_NO_CACHE.",
+                hint="`system` does so where its host lacks /usr/bin/keyctl: install that, or have the "
+                "login file export CGTSCLIENT_NO_CACHE=1.",
             )
         return result.stdout
