@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from support.fuzz import documents, hosts, images, registry, texts
+from support.fuzz import documents, hosts, images, plans, registry, texts
 from support.fuzz.engine import Target
 
 ALL: tuple[Target, ...] = (
     *images.TARGETS,
     *texts.TARGETS,
     *documents.TARGETS,
+    *plans.TARGETS,
     *hosts.TARGETS,
     *registry.TARGETS,
 )
