@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ from harness.errors import (
     RefusedError,
 )
 from harness.hosts.permits import Permit
-from harness.hosts.protocol import CommandResult, Host
+from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
 from harness.leases.hold import LOCK_FOLDER
@@ -130,6 +130,11 @@ class CardDriver:
         :raises InfrastructureError: the host cannot be asked.
         """
         return self._noted(self._reader.truth(self._address, fields, deadline=deadline))
+
+    def truth_beside(self, asked: Sequence[Asked]) -> tuple[CardTruth, list[CommandResult]]:
+        """Read the card, with other commands in the same round trip. :raises InfrastructureError: no answer."""
+        truth, results = self._reader.truth_beside(self._address, asked)
+        return self._noted(truth), results
 
     def observe(self, moment: str = "", intent: int | None = None, *, deadline: float = 30.0) -> CardTruth:
         """Read the card and record what was read."""

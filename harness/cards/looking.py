@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.cards.kernel_log import devices_of
@@ -52,6 +52,19 @@ class CardReader:
         return self._surely(
             lambda probe: probe.truth(host.name, host.run(probe.argv, deadline=deadline)), address
         )
+
+    def truth_beside(self, address: str, asked: Sequence[Asked]) -> tuple[CardTruth, list[CommandResult]]:
+        """Return what is true of the card, and the results of other commands, asked in the same round trip.
+
+        :raises InfrastructureError: the host cannot be asked.
+        """
+        others: list[CommandResult] = []
+
+        def ask(probe: Probe) -> CardTruth:
+            read, *others[:] = self._host.run_all([Asked(probe.argv), *asked])
+            return probe.truth(self._host.name, read)
+
+        return self._surely(ask, address), others
 
     def truths(self, addresses: Iterable[str], *, deadline: float = 30.0) -> dict[str, CardTruth]:
         """Return what is true of the card at each address, read in one round trip.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 from harness.cards.driver import SETTLE, CardDriver
 from harness.errors import ConfigurationError, ControlPlaneError, InfrastructureError
 from harness.hosts.connect import connect
+from harness.hosts.protocol import Asked
 from harness.images.facts import image_facts
 from harness.judgement.records import Claim, Intent, Observation, Record, Subject
 from harness.judgement.values import Unknown
@@ -217,12 +218,12 @@ class SystemBench:
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with self._one_moment(), recorded_operation(self.history, intent) as underway:
             refused = list(self._refused())
+            seen: set[str] = set()
             for name, placed in self.cards.items():
-                self._card(name, placed, underway.intent)
-            for hostname, host in {
-                placed.hostname: placed.driver.host for placed in self.cards.values()
-            }.items():
-                self._host(host, hostname, underway.intent)
+                due = self._card(name, placed, underway.intent)
+                if placed.hostname not in seen:
+                    self._host(placed, due, underway.intent)
+                    seen.add(placed.hostname)
             if refused:
                 raise refused[0]
 
@@ -252,15 +253,15 @@ class SystemBench:
             if isinstance(device.bitstream_id, Unknown) and device.device_id == "0b30":
                 self.driver.device(hostname, device.name)
 
-    def _host(self, host: Host, hostname: str, intent: int) -> None:
+    def _host(self, placed: PlacedCard, due: bool, intent: int) -> None:
         """Record what a host has to do with its cards at its next boot."""
-        due = host.run(["test", "-e", _RETIMER_FLAG])
-        values: dict[str, Any] = {"system": self.name, "hostname": hostname}
+        values: dict[str, Any] = {"system": self.name, "hostname": placed.hostname}
+        name = f"{self.name}/host/{placed.hostname}"
         self.history.add(
             Observation(
                 probe="host",
-                subject=Subject("record", f"{self.name}/host/{hostname}", host.name),
-                values=values | {"retimer_flag": due.exit_code == 0},
+                subject=Subject("record", name, placed.driver.host.name),
+                values=values | {"retimer_flag": due},
                 sources={"retimer_flag": _RETIMER_FLAG},
                 intent=intent,
             )
@@ -283,10 +284,13 @@ class SystemBench:
                 Observation(probe=PROBE, subject=subject, values=values, sources={"sha256": place})
             )
 
-    def _card(self, name: str, placed: PlacedCard, intent: int) -> None:
-        """Read a card, wherever it is by now, record what it shows, and let the interlock know its place."""
+    def _card(self, name: str, placed: PlacedCard, intent: int) -> bool:
+        """Read a card, wherever it is by now, record what it shows, and let the interlock know its place.
+
+        Return whether the retimers of its host are to be reset, which is read in the same round trip.
+        """
         card = placed.driver
-        truth = card.truth()
+        truth, (due,) = card.truth_beside([Asked(("test", "-e", _RETIMER_FLAG))])
         # One of its own network functions may stand now where it was: a device, but no card.
         if not truth.on_bus or isinstance(truth.identity, Unknown):
             with suppress(InfrastructureError):  # it is off the bus: that is what was read
@@ -304,6 +308,7 @@ class SystemBench:
                 intent=intent,
             )
         )
+        return due.exit_code == 0
 
     def reach_again(self, hostname: str, *, deadline: float = 300.0) -> None:
         """Reach a host anew that has booted: what is left of the link from before may not know it yet.
