@@ -27,8 +27,11 @@ labs:
     controllers:
       central: {role: system-controller, emulated: true}
       sub1: {role: subcloud, parent: central, emulated: {release: corrected}}
+      alone: {role: system-controller, emulated: {release: corrected}}
       real1: {role: system-controller, url: "http://controller:5000/v3", credentials: {env: HIL_TEST_STX}}
     hosts:
+      worker: {system: alone, emulated: {hostname: compute-0}}
+      boss: {system: alone, emulated: {hostname: controller-0}}
       node1:
         system: sub1
         emulated: {}
@@ -92,6 +95,13 @@ def test_cards_of_the_inventory_limit_what_a_system_gets(lab: RunningLab, histor
     assert driver.upload(root_key).bitstream_type == "root-key"
     with pytest.raises(RefusedError, match="key-cancellation"):
         driver.upload(Upload(build(RECIPES["cancel-A-csk0"]), "c.bin", "key-revocation", revoke_key_id=0))
+    driver.close()
+
+
+def test_commands_run_on_the_controller_wherever_it_stands(lab: RunningLab, history: History) -> None:
+    driver = system_driver(lab, "alone", history, way="cli")
+    shown = {host.hostname: host.personality for host in driver.hosts()}
+    assert shown == {"compute-0": "worker", "controller-0": "controller"}
     driver.close()
 
 
