@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A test that is slow once, on a busy machine, has found nothing; speed is what benchmarks/ measures.
+# Hypothesis' own profile for CI has no deadline either, and tries the same examples each time.
+settings.register_profile("hil", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "hil")
 
 #: For tests that run pytest itself; fixtures that several folders use, made once for the test process.
 pytest_plugins = ("pytester", "support.mounted")

@@ -45,3 +45,26 @@ def test_what_is_no_run_is_told(project) -> None:
     written = project.hil("report", "write", "pdf")
     assert written.code == 2
     assert "Traceback" not in written.text
+
+
+def test_a_statement_is_go_or_no_go_and_its_evidence_is_held(project) -> None:
+    project.write(PLAN)
+    assert project.hil("run", "test_plan.py", "--device", "two").code == 0
+    matrix = {"kill_matrix": {"defects": [], "false_alarms": []}}
+    (project.folder / "kill-matrix.json").write_text(json.dumps(matrix))
+    words = ("report", "statement", "reports/latest", "--qualification", "kill-matrix.json")
+    written = project.hil(*words, "--to", "statement")
+    # Without a browser the PDF is missing, which is said, and all else is there.
+    assert written.code in (0, 3), written.text
+    assert written.stdout.splitlines()[-1] == "GO"
+    assert project.hil("report", "verify", "statement").code == 0
+    (project.folder / "statement/statement.html").write_text("GO")
+    held = project.hil("report", "verify", "statement")
+    assert (held.code, held.stdout.startswith("statement.html: its SHA-256 is ")) == (1, True)
+    without = project.hil("report", "statement", "reports/latest", "--to", "other")
+    assert "NO-GO: 1 deviations" in without.stdout
+    assert without.code in (1, 3)
+    broken = project.hil(
+        "report", "statement", "reports/latest", "--to", "third", "--qualification", "plan.yaml"
+    )
+    assert (broken.code, "holds no kill matrix" in broken.stderr) == (2, True)

@@ -106,3 +106,25 @@ def test_a_narrow_screen_does_not_scroll_sideways(browser: Any, address: str) ->
     page.goto(address)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     page.close()
+
+
+def test_a_statement_is_printed_as_a_pdf_that_says_the_same(browser: Any, tmp_path: Path) -> None:
+    import datetime
+
+    from harness.report.statement.facts import facts_of
+    from harness.report.statement.manifest import departures
+    from harness.report.statement.rules import decide
+    from harness.report.statement.writing import PDF, Statement, write_statement
+
+    records = a_run_of_all_sorts().end()
+    today = datetime.date(2026, 12, 1)
+    judgement = judge(records)
+    decision = decide(judgement, [], {"defects": [], "false_alarms": []}, [], today)
+    said = Statement("A card", today, decision, facts_of(records), judgement, [], None)
+    html = write_statement(said, tmp_path / "statement", [])
+    assert departures(html.parent) == []
+    assert (html.parent / PDF).read_bytes()[:5] == b"%PDF-"
+    with clean_page(browser, html.as_uri()) as page:
+        assert page.locator(".decision").inner_text() == "NO-GO"
+        assert page.locator("tr", has_text="as-stated").first.is_visible()
+        assert objections(page) == []

@@ -1,0 +1,65 @@
+"""What was qualified, as the records of the runs have it: devices, versions, images, digests, root hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.judgement.records import Intent, Observation, Record, RunStarted
+from harness.judgement.values import Unknown
+
+#: Of a card: what it is and runs with. The last word counts.
+_OF_CARDS: Final = (
+    *("identity", "address", "driver", "generation", "device_id"),
+    *("bmc_version", "bmcfw_version", "sr_root"),
+)
+
+
+@dataclass
+class Facts:
+    """What the runs worked with.
+
+    ``images``: name -> SHA-256, effect, root entry hash. ``pushed``: reference -> manifest digest.
+    """
+
+    runs: list[dict[str, str]] = field(default_factory=list)
+    devices: dict[str, dict[str, str]] = field(default_factory=dict)
+    images: dict[str, dict[str, str]] = field(default_factory=dict)
+    pushed: dict[str, str] = field(default_factory=dict)
+
+
+def facts_of(records: Iterable[Record]) -> Facts:
+    """Return what the records say of it; a value that could not be read says why."""
+    found = Facts()
+    for record in records:
+        if isinstance(record, RunStarted):
+            said = {name: _text(value) for name, value in {**record.versions, **record.options}.items()}
+            found.runs.append({"run": record.run, "lab": record.lab} | {k: v for k, v in said.items() if v})
+        elif isinstance(record, Observation) and record.subject.kind == "card":
+            seen = {name: _text(record.values[name]) for name in _OF_CARDS if name in record.values}
+            found.devices.setdefault(record.subject.name, {}).update(seen)
+        elif isinstance(record, Intent):
+            _take(record, found)
+    return found
+
+
+def _take(intent: Intent, found: Facts) -> None:
+    image, content = intent.parameters.get("image"), intent.parameters.get("content")
+    if isinstance(image, Mapping) and "sha256" in image:
+        kept = {
+            name: _text(image.get(name)) for name in ("sha256", "effect", "root_entry_hash", "programs_root")
+        }
+        found.images[str(image.get("name"))] = {name: value for name, value in kept.items() if value}
+    if isinstance(content, Mapping) and content.get("digest"):
+        found.pushed[intent.subject.name] = str(content["digest"])
+
+
+def _text(value: Any) -> str:
+    if value is None or value == "":
+        return ""
+    if isinstance(value, Unknown):
+        return str(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ", ".join(map(str, value))
+    return f"{value:#x}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
