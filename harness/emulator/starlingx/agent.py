@@ -70,6 +70,8 @@ class Agent:
         self._lock = threading.RLock()
         self._process: Process | None = None
         self._reported = False
+        #: What it last looked at for a report, and how often rows had changed by then.
+        self._seen: tuple[object, ...] | None = None
         self._left = False
         self._idle = threading.Condition()
         self._reporting = 0
@@ -168,10 +170,28 @@ class Agent:
         def due() -> None:
             if process is self._process:
                 self._audit_later(process)
-                self._report(process, False, "agent-audit")
+                if self._may_have_news():
+                    self._report(process, False, "agent-audit")
 
         when = self._clock.now() + self._around.profile.agent_audit_seconds
         self._clock.at(when, due, background=True)
+
+    def _may_have_news(self) -> bool:
+        """Return whether a report may say anything else than the last one, or find other rows than it.
+
+        A report takes milliseconds, and a lab of hundreds of hosts lets hours pass.
+        """
+        host, conductor = self.host, self._around.conductor
+        cards = [tree.card for tree in host.trees.values()]
+        sight = (
+            [(card.state, card.address, card.running_page, frozenset(card.conditions)) for card in cards],
+            frozenset(host.conditions),
+            [host.vfs.exists(flag) for flag in (RESET_FLAG, CONFIGURED_FLAG)],
+            conductor.inventory_changes,
+        )
+        news = sight != self._seen
+        self._seen = sight if self._around.to_conductor.up else None
+        return news
 
     def _audit(self, process: Process, after_boot: bool) -> None:
         """Report devices; the cards once in the life of the process (section 3.1)."""

@@ -146,6 +146,11 @@ class Conductor:
 
     # -- inventory ------------------------------------------------------------------------------
 
+    @property
+    def inventory_changes(self) -> int:
+        """How often a row of a device was changed so far."""
+        return self._database.changes("pci_devices") + self._database.changes("fpga_devices")
+
     def report_devices(
         self, host_uuid: str, devices: Sequence[Mapping[str, Any]], *, was_reset: bool, cleanup: bool
     ) -> None:

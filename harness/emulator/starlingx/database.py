@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +76,7 @@ class Database:
         self._lock = threading.RLock()
         self._link: sqlite3.Connection | None = None
         self._closed = False
+        self._changes: Counter[str] = Counter()
         for table, columns in tables.items():
             self._run(f"CREATE TABLE IF NOT EXISTS {table} ({_COMMON}, {columns})", [])
 
@@ -119,6 +120,7 @@ class Database:
         full = {"uuid": self._new_uuid(), "created_at": self._now()} | values
         marks = ", ".join("?" * len(full))
         with self._lock:
+            self._changes[table] += 1
             done = self._linked().execute(
                 f"INSERT INTO {table} ({', '.join(full)}) VALUES ({marks})", list(full.values())
             )
@@ -130,11 +132,17 @@ class Database:
         """Set columns of a row; nothing where it is gone."""
         full = values | {"updated_at": self._now()}
         sets = ", ".join(f"{name} = ?" for name in full)
+        self._changes[table] += 1
         self._run(f"UPDATE {table} SET {sets} WHERE id = ?", [*full.values(), row_id])
 
     def remove(self, table: str, row_id: int) -> None:
         """Delete a row, and what the schema says goes with it."""
+        self._changes[table] += 1
         self._run(f"DELETE FROM {table} WHERE id = ?", [row_id])
+
+    def changes(self, table: str) -> int:
+        """Return how often rows of ``table`` itself were added, changed or removed so far."""
+        return self._changes[table]
 
     def all(self, table: str, **where: Any) -> list[Row]:
         """Return the rows with these values, by id; a value None is NULL."""

@@ -257,3 +257,34 @@ def test_lock_and_unlock_reset_the_card(lab: Lab) -> None:
     states = (host["administrative"], host["operational"], host["availability"], host["reboot_needed"])
     assert states == ("unlocked", "enabled", "available", False)
     assert lab.device["boot_page"] == "user"
+
+
+def test_a_report_that_nobody_took_is_made_again(make_lab: MakeLab) -> None:
+    lab = make_lab("corrected")
+    lab.pass_time(121)
+    lab.system.casts.stop()
+    lab.machine.card("card0").fit(CardState(sr_root="ab" * 32))
+    lab.pass_time(121)
+    assert lab.device["root_key"] == ""
+    lab.system.casts.start()
+    lab.pass_time(61)
+    assert lab.device["root_key"] == "ab" * 32
+
+
+def test_a_row_that_was_lost_is_reported_again(make_lab: MakeLab) -> None:
+    lab = make_lab("corrected")
+    lab.pass_time(121)
+    lab.system.database.remove("pci_devices", lab.system.database.all("pci_devices")[0]["id"])
+    lab.pass_time(61)
+    assert lab.device["boot_page"] == "factory"
+
+
+def test_a_host_that_is_as_it_was_is_not_read_again_and_again(make_lab: MakeLab) -> None:
+    lab = make_lab("corrected")
+    lab.pass_time(121)
+    asked = watch(lab)
+    lab.pass_time(3600)
+    assert asked == []
+    lab.machine.card("card0").fit(CardState(sr_root="ab" * 32))
+    lab.pass_time(61)
+    assert asked
