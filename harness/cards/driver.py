@@ -125,14 +125,11 @@ class CardDriver:
     # -- reading --------------------------------------------------------------------------------------
 
     def truth(self, fields: Collection[str] | None = None, *, deadline: float = 30.0) -> CardTruth:
-        """Read the card at its address in one round trip; nothing is recorded.
-
-        :raises InfrastructureError: the host cannot be asked.
-        """
+        """Read the card at its address; nothing is recorded. :raises InfrastructureError: no answer."""
         return self._noted(self._reader.truth(self._address, fields, deadline=deadline))
 
     def truth_beside(self, asked: Sequence[Asked]) -> tuple[CardTruth, list[CommandResult]]:
-        """Read the card, with other commands in the same round trip. :raises InfrastructureError: no answer."""
+        """Read the card and ask more in one round trip. :raises InfrastructureError: there is no answer."""
         truth, results = self._reader.truth_beside(self._address, asked)
         return self._noted(truth), results
 
