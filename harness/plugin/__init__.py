@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 _MARKERS = (
-    "hil_given(root=, cancelled=, flash_count=): the state of the card that the scenario starts from",
+    "hil_given(root=, cancelled=, flash_count=, bmc_root=): the state of the card that the scenario starts from",
     "hil_expects(outcome=, verdicts={reporter: verdict}): what the scenario states; default: as intended, "
     "every report a MATCH",
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",

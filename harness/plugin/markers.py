@@ -9,6 +9,7 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.plugin.releases import RELEASE, release_of
+from harness.scenarios.given import KEYS
 
 if TYPE_CHECKING:
     from _pytest.nodes import Node
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 EXPECTS, GIVEN, REQUIRES = "hil_expects", "hil_given", "hil_requires"
 REGISTRY, REQUIREMENT, WEAR = "hil_registry", "hil_requirement", "hil_wear"
 _EXPECTS_HINT = "It takes outcome='FAILED' and verdicts={'fpgasupdate': 'FALSE_SUCCESS'}, each optional."
-_GIVEN_HINT = "It takes root='A', cancelled=[0] and flash_count=1500, each optional."
+_GIVEN_HINT = "It takes root='A', cancelled=[0], flash_count=1500 and bmc_root='A', each optional."
 
 
 def expectation_of(node: Node) -> Expectation:
@@ -66,7 +67,7 @@ def check_markers(node: Node, session: HilSession, fixtures: Iterable[str]) -> N
     expectation_of(node)
     given = node.get_closest_marker(GIVEN)
     if given is not None:
-        _only_keywords(node, given, ("root", "cancelled", "flash_count"), _GIVEN_HINT)
+        _only_keywords(node, given, KEYS, _GIVEN_HINT)
         _meant(node, GIVEN, lambda: check_given(dict(given.kwargs), session))
         _needs(node, GIVEN, ("card", "system"), fixtures)
     if node.get_closest_marker(RELEASE) is not None:
@@ -85,7 +86,7 @@ def check_given(given: Mapping[str, Any], session: HilSession) -> None:
     from harness.scenarios.given import Given
 
     # Only the names count here; the hashes behind them cost a signature each.
-    names = dict.fromkeys(RootHashes(session.images), "") if "root" in given else {}
+    names = dict.fromkeys(RootHashes(session.images), "") if {"root", "bmc_root"} & given.keys() else {}
     Given.parse(given, names)
 
 

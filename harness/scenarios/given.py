@@ -11,6 +11,8 @@ from harness.errors import ConfigurationError
 
 #: Written in a plan for a section whose root entry hash is not programmed.
 NOT_PROGRAMMED = "none"
+#: What a plan says of a card's state.
+KEYS = ("root", "cancelled", "flash_count", "bmc_root")
 #: Each section of a card has so many cancellation bits (n3000.md).
 _CSK_IDS = 128
 
@@ -19,7 +21,8 @@ _CSK_IDS = 128
 class Given:
     """What a card must hold before a scenario starts; ``None`` leaves a value open.
 
-    ``sr_root``: root entry hash of the section SR in hex, or empty for "not programmed".
+    ``sr_root``: root entry hash of the section SR in hex, or empty for "not programmed"; ``bmc_root``: of the
+    section BMC, which a card has from its factory; only a lab that can fit cards can offer another one.
     ``sr_cancelled``: exactly these CSK ids are cancelled. ``flash_count``: at least this many
     updates; only a lab that can fit cards can offer it.
     """
@@ -27,6 +30,7 @@ class Given:
     sr_root: str | None = None
     sr_cancelled: frozenset[int] | None = None
     flash_count: int | None = None
+    bmc_root: str | None = None
 
     @classmethod
     def parse(cls, data: Mapping[str, Any], roots: Mapping[str, str]) -> Given:
@@ -36,21 +40,24 @@ class Given:
         :param roots: name of a root key -> its root entry hash in hex.
         :raises ConfigurationError: an unknown key or root name, or a value of another kind.
         """
-        unknown = data.keys() - {"root", "cancelled", "flash_count"}
+        unknown = data.keys() - set(KEYS)
         if unknown:
             raise ConfigurationError(
                 f"Unknown state {', '.join(sorted(unknown))!r}.",
-                hint="A card's state is given by root, cancelled and flash_count.",
+                hint=f"A card's state is given by {', '.join(KEYS)}.",
             )
-        root = data.get("root")
+        root, bmc_root = data.get("root"), data.get("bmc_root")
         cancelled = data.get("cancelled", [] if root is not None else None)
         return cls(
             sr_root=None if root is None else _root_hash(str(root), roots),
             sr_cancelled=None if cancelled is None else _csk_ids(cancelled),
             flash_count=_count(data.get("flash_count")),
+            bmc_root=None if bmc_root is None else _root_hash(str(bmc_root), roots),
         )
 
-    def unmet_by(self, sr_root: object, sr_cancelled: object, flash_count: object) -> list[str]:
+    def unmet_by(
+        self, sr_root: object, sr_cancelled: object, flash_count: object, bmc_root: object = None
+    ) -> list[str]:
         """Return what an observed card lacks, as prose; empty when it is in this state.
 
         The arguments are the values of a truth probe, :class:`harness.judgement.values.Unknown` included.
@@ -58,6 +65,8 @@ class Given:
         unmet = []
         if self.sr_root is not None and sr_root != self.sr_root:
             unmet.append(f"SR root entry hash is {_hash(sr_root)}, wanted {_hash(self.sr_root)}")
+        if self.bmc_root is not None and bmc_root != self.bmc_root:
+            unmet.append(f"BMC root entry hash is {_hash(bmc_root)}, wanted {_hash(self.bmc_root)}")
         if self.sr_cancelled is not None and sr_cancelled != self.sr_cancelled:
             unmet.append(f"cancelled CSKs are {_ids(sr_cancelled)}, wanted {_ids(self.sr_cancelled)}")
         if self.flash_count is not None and not (

@@ -40,7 +40,7 @@ def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
     """
     if bench is None:
         truth = card.truth()
-        unmet = given.unmet_by(truth.sr_root, truth.sr_cancelled, truth.flash_count)
+        unmet = given.unmet_by(truth.sr_root, truth.sr_cancelled, truth.flash_count, truth.bmc_root)
         if unmet:
             raise NotApplicable(f"{card.name}: {'; '.join(unmet)}")
         return
@@ -51,6 +51,8 @@ def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
         state["sr_cancelled"] = sorted(given.sr_cancelled)
     if given.flash_count is not None:
         state["flash_count"] = given.flash_count
+    if given.bmc_root is not None:
+        state["bmc_root"] = given.bmc_root or None
     bench.fit(card.name, state)
     card.locate()
 

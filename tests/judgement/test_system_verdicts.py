@@ -124,6 +124,15 @@ def test_applied_is_held_to_labels_and_states(
     assert judged.verdicts["sysinv-applied"].value == (verdict or "MATCH")
 
 
+@pytest.mark.parametrize("bmc", [False, Unknown("not shown by this way in")])
+def test_images_of_other_kinds_are_applied_to_one_label(story: Story, bmc: Any) -> None:
+    """A root key and a functional image do not take each other's place (section 4.2)."""
+    for facts in (USER, KEY):
+        story.upload(facts, applied_labels=FLOAT, bmc=bmc)
+    story.look()
+    assert worst(story, "sysinv-applied") == "MATCH"
+
+
 def test_an_image_of_a_label_that_a_card_carries_is_owed_to_it(story: Story) -> None:
     story.labels = [("k", "v")]
     story.upload(USER, applied_labels=FLOAT)

@@ -151,7 +151,7 @@ def test_inventory_is_not_asked_for_where_no_test_needs_a_lab(plan) -> None:
         (
             "hil_given(roots='A')",
             "the marker hil_given says (roots='A').",
-            "It takes root='A', cancelled=[0] and flash_count=1500, each optional.",
+            "It takes root='A', cancelled=[0], flash_count=1500 and bmc_root='A', each optional.",
         ),
         (
             "hil_given(root='A', cancelled='0')",
@@ -194,7 +194,7 @@ def test_marker_about_a_card_needs_one(plan) -> None:
     run = plan.run("@pytest.mark.hil_given(root='A')\ndef test_two(lab):\n    pass\n")
     assert_one_message(
         run,
-        "test_plan.py::test_two: hil_given is about a card, and the test asks for none.",
+        "test_plan.py::test_two: hil_given is about a card or a system, and the test asks for none.",
         "Give it the fixture 'card', or one that needs it, such as 'flash'.",
     )
 

@@ -50,3 +50,11 @@ def test_what_a_card_lacks_is_named(observed: tuple[object, object, object], lac
 
 def test_a_value_that_could_not_be_read_never_meets_a_state() -> None:
     assert Given(sr_root="").unmet_by(Unknown("not exposed"), frozenset(), 0)
+
+
+def test_the_root_of_the_bmc_section_is_a_state_of_its_own() -> None:
+    given = Given.parse({"bmc_root": "A"}, {"A": ROOT_A})
+    assert (given.sr_root, given.sr_cancelled, given.bmc_root) == (None, None, ROOT_A)
+    assert given.unmet_by("", frozenset(), 0, ROOT_A) == []
+    assert given.unmet_by(ROOT_A, frozenset(), 0, "cd" * 32) != []
+    assert given.unmet_by(ROOT_A, frozenset(), 0, Unknown("not exposed")) != []

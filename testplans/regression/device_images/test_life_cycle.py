@@ -68,3 +68,28 @@ def test_a_new_user_image_takes_the_place_of_the_old_one(system):
         system.apply(image)
         system.update()
         system.boot()
+
+
+@pytest.mark.hil_given(bmc_root="A")
+@pytest.mark.parametrize("retimers", [False, True], ids=["alone", "with-retimers"])
+def test_life_of_a_bmc_image(system, retimers):
+    """A card whose BMC section has our root takes a BMC image of ours, beside its user image.
+
+    Both are active after the boot; with retimers these are reset then, too (section 3.2, step 7).
+    """
+    user, bmc = system.upload("A/csk0"), system.upload("bmc-A/csk0", retimer_included=retimers)
+    for image in (user, bmc):
+        system.apply(image)
+    system.update()
+    system.boot()
+    for image in (user, bmc):
+        system.remove(image)
+        system.delete(image)
+
+
+@pytest.mark.parametrize("system", ["pair"], indirect=True)
+def test_a_controller_that_boots_itself(system):
+    """An all-in-one host: by the command, the link that unlocks it breaks with it."""
+    system.apply(system.upload("A/csk0"))
+    system.update()
+    system.boot()
