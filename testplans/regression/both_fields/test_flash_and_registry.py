@@ -7,15 +7,10 @@ What is expected: fact sheets of StarlingX, sections 5.5 and 7.3, and of the reg
 
 import pytest
 
-from harness.registry.images import ImageRecipe, sized_layers
-from harness.scenarios.conductor import Conductor
-
 pytestmark = [pytest.mark.hil_lab("emulated"), pytest.mark.hil_release("corrected")]
 
 #: The image with the tools that write to cards, as hosts have it from the local registry (section 3.2).
 TOOLS = "docker.io/starlingx/n3000-opae"
-#: What is pulled with it.
-OTHERS = ["quay.io/jetstack/cert-manager-controller", "quay.io/jetstack/cert-manager-webhook"]
 
 
 @pytest.fixture
@@ -24,13 +19,6 @@ def begun(cloud):
     cloud.controller.apply(cloud.controller.upload("A/csk0"))
     cloud.audit()
     cloud.create_strategy(max_parallel=4)
-
-
-@pytest.fixture
-def tools(request):
-    """The images of an application with the tool image, which no other scenario shares a layer with."""
-    seed = request.node.nodeid
-    return {name: ImageRecipe(sized_layers(2, 1 << 16, seed=f"{seed} {name}")) for name in (TOOLS, *OTHERS)}
 
 
 def end(cloud):
@@ -63,34 +51,4 @@ def test_the_push_of_the_tool_image_dies_with_the_rotation(cloud, push):
     with cloud.applied_until("subcloud2/card0", "programming"):
         repository = f"{push.repository}/{TOOLS}"
         push("oci-once", "small", repository=repository, at="before:manifest-put", action="rotate-keys")
-    end(cloud)
-
-
-@pytest.mark.usefixtures("begun")
-@pytest.mark.parametrize(
-    "form",
-    [
-        "remedied",
-        pytest.param(
-            "historical",
-            marks=pytest.mark.hil_expects(
-                outcome="FAILED",
-                verdicts={"sysinv-download": "FALSE_SUCCESS", "log:sysinv": "FALSE_SUCCESS"},
-            ),
-        ),
-    ],
-)
-def test_the_control_plane_downloads_it_while_a_certificate_is_installed(
-    cloud, download, registry, tools, form
-):
-    """The second field report within the first one's: its push is said to have succeeded, or really has."""
-    conductor = Conductor(lambda: registry.lab.rotate(("registry", "tokens")), defers=False)
-    with cloud.applied_until("subcloud1/card0", "programming"):
-        download(
-            "n3000-tools",
-            tools,
-            form=form,
-            hold=[TOOLS],
-            meanwhile=("install-certificate", conductor.install_certificate),
-        )
     end(cloud)
