@@ -77,9 +77,8 @@ class CloudLook:
         if self._listed is None:
             self._listed = defaultdict(list)
             for claim in self.own.said["image"]:
-                if claim.statement.get("applied") is True:
-                    for label in labels_of(claim) or ():
-                        self._listed[label].append(claim)
+                for label in labels_of(claim) or ():
+                    self._listed[label].append(claim)
         return self._listed
 
 

@@ -63,6 +63,8 @@ class Sub:
     states: dict[str, str] = field(default_factory=dict)
     step: dict[str, Any] | None = None
     read: bool = True
+    #: Cards that it has besides, and that nobody reads.
+    others: int = 0
 
 
 class Cloud:
@@ -210,6 +212,9 @@ class Cloud:
         for uuid, status in sub.states.items():
             self._say(sub.name, "state", f"{HOST}/{uuid}", image_uuid=uuid, status=status, **place)
         self._say(sub.name, "device", f"{HOST}/dev", name="dev", device_id="0b30", **place)
+        for number in range(sub.others):
+            other = {"hostname": HOST, "address": f"0000:c{number}:00.0", "name": f"other{number}"}
+            self._say(sub.name, "device", f"{HOST}/other{number}", device_id="0b30", **other)
         for key, value in sub.labels.items():
             said = {"label_key": key, "label_value": value}
             self._say(sub.name, "label", f"{HOST}/{key}", hostname=HOST, device="dev", **said)

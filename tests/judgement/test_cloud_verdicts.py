@@ -178,9 +178,20 @@ class TestSyncStatus:
         assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
 
     def test_a_card_that_nobody_read_makes_it_unverifiable(self, one: Cloud) -> None:
-        one["sub"].read = False
+        one["sub"].others = 1
         one.look()
         assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
+        one["sub"].others, one["sub"].read = 0, False
+        one.look()
+        assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
+
+    def test_one_image_that_is_held_does_not_hide_one_that_is_not(self) -> None:
+        cloud = Cloud("sub")
+        cloud["sub"].card["sr_root"] = ROOT_A
+        cloud.apply(cloud.upload(KEY_A))
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud.look()
+        assert cloud.kind(SYNC) is FALSE_SUCCESS
 
     @pytest.mark.parametrize(
         ("seconds", "expected"),
@@ -239,7 +250,7 @@ class TestSyncStatus:
         cloud.look()
         cloud.write("sub", "image-11", {})
         cloud.look()
-        cloud.look(600)
+        cloud.look(4000)
         assert cloud.kind(SYNC, "/subcloud/sub") is MATCH, "the step is not over"
         assert cloud["sub"].step is not None
         cloud["sub"].step["state"] = "complete"
@@ -323,6 +334,16 @@ class TestStatesOfSubclouds:
         one.look()
         assert one.judged().verdicts[self.STATES] is MATCH
 
+    def test_what_was_removed_on_the_controller_stays_until_a_strategy_takes_it(self) -> None:
+        cloud = Cloud("sub")
+        cloud.apply(cloud.upload(IMAGE_11))
+        cloud.write("sub", "image-11", {})
+        cloud.look()
+        cloud.remove("image-11")
+        cloud["sub"].images, cloud["sub"].states = {"image-11": None}, {}
+        cloud.look()
+        assert cloud.kind(self.STATES) is VerdictKind.LOST
+
     def test_what_is_gone_after_a_strategy_without_cause_is_lost(self, one: Cloud) -> None:
         """LP 1890296: after the boot the device has no label and no state."""
         one.orchestrate(sub="complete")
@@ -376,11 +397,15 @@ class TestSteps:
         one.orchestrate(sub="complete")
         one.write("sub", "image-11")
         one.look()
+        assert one.judged().verdicts["sysinv-image-state"] is MATCH, "completed, replaced, completed again"
         verdict = one.last(STEP)
         assert verdict.kind is FALSE_SUCCESS and "bitstream_id is 0x11 (the image's: 0x2)" in verdict.truth
 
     def test_an_image_that_is_applied_after_a_strategy_is_for_the_next_one(self, one: Cloud) -> None:
         one.apply(one.upload(IMAGE_2), **ABC)
+        one.look()
+        assert one.kind(STEP) is MATCH
+        one.apply(one.upload(KEY_A), **ABC)
         one.look()
         assert one.kind(STEP) is MATCH
 
