@@ -79,7 +79,7 @@ def write(
     from harness.report.tables import results_csv, results_markdown
 
     writers: dict[Format, Callable[[Judgement], str]] = {
-        Format.JUNIT: junit_xml,
+        Format.JUNIT: lambda found: junit_xml(found, _claimed(found)),
         Format.CSV: results_csv,
         Format.MARKDOWN: results_markdown,
         Format.JSON: lambda found: json.dumps(results_json(found), indent=1) + "\n",
@@ -147,6 +147,17 @@ def verify(
     if found:
         raise typer.Exit(1)
     typer.echo(f"{folder}: every file is as the manifest has it")
+
+
+def _claimed(judgement: Judgement) -> dict[str, tuple[str, ...]]:
+    """Return which requirements the judged scenarios say that they prove."""
+    from harness.plugin.tracing import claimed_by
+    from harness.scenarios.requirements import FILE, cell_of
+
+    if not FILE.exists():
+        return {}
+    claimed = claimed_by([str(FILE.parent)], None)
+    return {one.name: claimed.get(cell_of(one.name), ()) for one in judgement.scenarios}
 
 
 def _kill_matrix(path: Path) -> dict[str, Any]:

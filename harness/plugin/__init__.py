@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     config.stash[SESSION] = HilSession(config)
     from harness.plugin import cloud_fixtures, fixtures, registry_fixtures, system_fixtures
-    from harness.plugin.indexing import Indexing
+    from harness.plugin.indexing import INDEXING, Indexing
 
     config.pluginmanager.register(fixtures, "hil-fixtures")
     config.pluginmanager.register(registry_fixtures, "hil-registry-fixtures")
@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("hil_campaign") or any(arg.endswith(".campaign.yaml") for arg in config.args):
         _begin_campaign(config)
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
-    config.pluginmanager.register(Indexing(config), "hil-indexing")
+    config.pluginmanager.register(Indexing(config), INDEXING)
 
 
 def _begin_campaign(config: pytest.Config) -> None:

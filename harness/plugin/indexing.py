@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from harness.judgement.judge import Judgement, ScenarioJudgement
     from harness.plugin.session import HilSession
     from harness.store.index import Index
+
+
+#: The name that the plugin has with pytest.
+INDEXING: Final = "hil-indexing"
 
 
 class Indexing:
@@ -39,6 +43,18 @@ class Indexing:
     def pytest_hil_run_judged(self, run_dir: Path, judgement: Judgement) -> None:
         """Enter the end of the run."""
         self._write(lambda index, run: index.end(run, run_dir, finished=judgement.finished))
+
+    def flaky(self, lab: str) -> set[str]:
+        """Return the scenarios that went both ways lately; none where the index does not say."""
+        found: set[str] = set()
+
+        def ask(index: Index, run: int) -> None:
+            from harness.store.past import went_both_ways
+
+            found.update(went_both_ways(index.engine, lab))
+
+        self._write(ask)
+        return found
 
     def pytest_unconfigure(self) -> None:
         """Let go of the database."""

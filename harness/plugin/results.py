@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import HarnessError
+from harness.plugin.indexing import INDEXING
 from harness.plugin.session import SESSION
 
 if TYPE_CHECKING:
@@ -66,7 +67,10 @@ def _judge(
     config.stash[JUDGEMENT] = judgement
     try:
         write_results(run_dir, judgement)
-        write_page(run_dir, judgement, records())
+        lab = judgement.runs[0].lab if judgement.runs else ""
+        indexing = config.pluginmanager.get_plugin(INDEXING)
+        flaky = indexing.flaky(lab) if indexing is not None else ()
+        write_page(run_dir, judgement, records(), flaky=flaky)
     except HarnessError as error:
         troubles.append(error)
     runs.point_latest_at(run_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -16,15 +17,17 @@ _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U001
 _ERRORS: Final = (RunState.INFRA, RunState.BUG)
 
 
-def junit_xml(judgement: Judgement) -> str:
+def junit_xml(judgement: Judgement, requirements: Mapping[str, Sequence[str]] | None = None) -> str:
     """Return the document: one suite, one case for each scenario.
+
+    :param requirements: scenario -> the ids of those that it is a proof of.
 
     Not as stated is a failure; INFRA, BUG and a scenario that was cut off are errors; BLOCKED, REFUSED and
     NOT_APPLICABLE are skipped with their reason. Each has its state, too, as a property.
     """
     suite = ET.Element("testsuite", name=_legal(judgement.runs[0].lab if judgement.runs else "hil"))
     for one in judgement.scenarios:
-        _case(suite, one)
+        _case(suite, one, (requirements or {}).get(one.name, ()))
     for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(kind, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(judgement.scenarios)))
@@ -34,14 +37,14 @@ def junit_xml(judgement: Judgement) -> str:
     return ET.tostring(whole, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ET.Element, one: ScenarioJudgement) -> None:
+def _case(suite: ET.Element, one: ScenarioJudgement, requirements: Sequence[str]) -> None:
     module, _, name = one.name.partition("::")
     case = ET.SubElement(suite, "testcase", classname=_legal(module), name=_legal(name or module))
     properties = ET.SubElement(case, "properties")
     said = {"device": one.subject.name if one.subject else "", "state": one.state}
     said |= {"outcome": one.outcome.value if one.outcome else ""}
     said |= {f"verdict.{reporter}": kind.value for reporter, kind in one.verdicts.items()}
-    for key, value in said.items():
+    for key, value in [*said.items(), *(("requirement", each) for each in requirements)]:
         ET.SubElement(properties, "property", name=_legal(key), value=_legal(value))
     word = _word(one)
     if word is not None:

@@ -137,6 +137,26 @@ def _result(row: Any) -> PastResult:
     )
 
 
+def went_both_ways(engine: Engine, lab: str, days: float = 30.0) -> set[str]:
+    """Return the scenarios of a lab that were as stated and not as stated within so many days.
+
+    :raises InfrastructureError: the index does not answer.
+    """
+
+    def read(connection: Any) -> set[str]:
+        since = (SCENARIOS.c.began > time.time() - days * _DAY) & (RUNS.c.lab == lab)
+        wanted = (
+            select(SCENARIOS.c.scenario)
+            .join(RUNS)
+            .where(since & SCENARIOS.c.state.in_(_RESULTS))
+            .group_by(SCENARIOS.c.scenario, SCENARIOS.c.device)
+            .having(func.count(SCENARIOS.c.state.distinct()) > 1)
+        )
+        return set(connection.scalars(wanted))
+
+    return asked(engine, read)
+
+
 def older_than(engine: Engine, days: float) -> list[PastRun]:
     """Return the runs that began more than so many days ago, and are over; the oldest first."""
     runs = past_runs(engine, limit=1_000_000)

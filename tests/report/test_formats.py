@@ -59,6 +59,19 @@ def test_junit_has_device_outcome_and_verdicts_as_properties() -> None:
     assert {case.attrib["classname"] for case in found.values()} == {"plan.py"}
 
 
+def test_junit_has_the_requirements_that_a_scenario_proves() -> None:
+    proved = {"plan.py::test_good[one/card0]": ("FLASH-ROOT", "FLASH-CHECKS")}
+    root = ET.fromstring(junit_xml(run_of_all_sorts(), proved))
+    found = {
+        case.attrib["name"]: [
+            p.attrib["value"] for p in case.iter("property") if p.attrib["name"] == "requirement"
+        ]
+        for case in root.iter("testcase")
+    }
+    assert found.pop("test_good[one/card0]") == ["FLASH-ROOT", "FLASH-CHECKS"]
+    assert set(map(tuple, found.values())) == {()}
+
+
 def test_junit_says_why() -> None:
     found = cases(run_of_all_sorts())
     assert {name: [child.tag for child in case][1:] for name, case in found.items()} == {

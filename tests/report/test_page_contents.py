@@ -112,6 +112,13 @@ def test_a_row_leads_to_its_evidence_and_says_why_there_is_no_result() -> None:
     assert (blocked.state, blocked.reason, blocked.anchor) == ("BLOCKED", "no registry", "")
 
 
+def test_a_scenario_that_went_both_ways_before_is_marked() -> None:
+    run = lying_run("one/card0", "two/card0")
+    records = run.end()
+    said = contents(judge(records), records, "reports/7", {"plan.py::test_flash[two/card0]"})
+    assert [row.flaky for row in said.rows] == [False, True]
+
+
 def test_it_can_be_replayed_from_a_shell() -> None:
     run = Run()
     run.flash("plans/it's.py::test_a[one/card0]", "one/card0")

@@ -22,7 +22,7 @@ from harness.record.runs import make_run_dir
 from harness.store import tables
 from harness.store.index import Index
 from harness.store.opening import HEAD, index_url, open_index
-from harness.store.past import courses, forget, older_than, past_runs
+from harness.store.past import courses, forget, older_than, past_runs, went_both_ways
 
 MIGRATIONS = Path(tables.__file__).with_name("migrations") / "versions"
 
@@ -159,6 +159,9 @@ def test_the_same_scenario_and_device_over_past_runs(index: Index, tmp_path: Pat
     assert [len(course.results) for course in courses(index.engine, last=2)] == [2, 2]
     assert courses(index.engine, device="two/card0") == []
     assert courses(index.engine, ["%"]) == []
+    assert went_both_ways(index.engine, "emulated", days=1e6) == {"plan.py::test_a[one/card0]"}
+    assert went_both_ways(index.engine, "another", days=1e6) == set()
+    assert went_both_ways(index.engine, "emulated", days=1) == set()
     assert len(courses(index.engine, limit=1)) == 1
 
 

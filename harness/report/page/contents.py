@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -86,7 +86,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One scenario in the list of all. ``seconds``: None where the history does not say."""
+    """One scenario in the list of all. ``seconds``: None where the history does not say.
+
+    ``flaky``: it went both ways in past runs.
+    """
 
     scenario: str
     device: str
@@ -95,6 +98,7 @@ class Row:
     reason: str
     seconds: float | None
     anchor: str = ""
+    flaky: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +133,13 @@ class Contents:
     states: tuple[str, ...] = field(default=())
 
 
-def contents(judgement: Judgement, records: Iterable[Record], run_dir: str) -> Contents:
+def contents(
+    judgement: Judgement, records: Iterable[Record], run_dir: str, flaky: Collection[str] = ()
+) -> Contents:
     """Return what the page of a run says.
 
     :param records: those that ``judgement`` was made from, once more. :param run_dir: as people name it.
+    :param flaky: the scenarios that went both ways in past runs.
     """
     shows = [index for index, one in enumerate(judgement.scenarios) if _shows(one)]
     shows.sort(key=lambda index: _severity(judgement.scenarios[index]))
@@ -146,7 +153,7 @@ def contents(judgement: Judgement, records: Iterable[Record], run_dir: str) -> C
     findings = {index: _finding(judgement.scenarios[index], own.get(index, []), index) for index in kept}
     ordered = [(judgement.scenarios[index], findings[index]) for index in shows if index in kept]
     rows = tuple(
-        _row(one, seconds.get(index), findings[index].anchor if index in findings else "")
+        _row(one, seconds.get(index), findings[index].anchor if index in findings else "", flaky)
         for index, one in enumerate(judgement.scenarios)
     )
     headline, tone = _headline(judgement)
@@ -222,11 +229,11 @@ def _device(one: ScenarioJudgement) -> str:
     return one.subject.name if one.subject is not None else ""
 
 
-def _row(one: ScenarioJudgement, seconds: float | None, anchor: str) -> Row:
+def _row(one: ScenarioJudgement, seconds: float | None, anchor: str, flaky: Collection[str]) -> Row:
     worst = worst_verdict([v.kind for v in one.divergences]).value if one.divergences else ""
     reason = next(iter(one.reasons), "") if not one.as_stated else ""
     told = (one.state_reason or reason).strip().partition("\n")[0]
-    return Row(one.name, _device(one), one.state, worst, told, seconds, anchor)
+    return Row(one.name, _device(one), one.state, worst, told, seconds, anchor, one.name in flaky)
 
 
 def _matrix(rows: Sequence[Row]) -> Matrix:
@@ -276,7 +283,7 @@ def _alike(found: Iterable[tuple[ScenarioJudgement, Finding]]) -> tuple[Group, .
 
 def _finding(one: ScenarioJudgement, records: Sequence[Record], index: int) -> Finding:
     by_seq = {record.seq: record for record in records}
-    diverging = tuple({str(v): v for v in one.divergences}.values())
+    diverging = sorted({str(v): v for v in one.divergences}.values(), key=lambda v: VERDICT_RANK[v.kind])
     rests_on = [seq for verdict in diverging for seq in verdict.records]
     reports = tuple(
         _report(v, one.expected.verdicts.get(v.reporter, VerdictKind.MATCH), by_seq, one.states(v))
@@ -286,7 +293,7 @@ def _finding(one: ScenarioJudgement, records: Sequence[Record], index: int) -> F
     return Finding(
         anchor=f"s{index}",
         scenario=one.name,
-        device=str(one.subject) if one.subject is not None else "",
+        device=str(one.subject) if one.subject is not None else _about(diverging, one),
         state=one.state,
         outcome=one.outcome.value if one.outcome is not None else "",
         stated_outcome=one.expected.outcome.value,
@@ -299,6 +306,13 @@ def _finding(one: ScenarioJudgement, records: Sequence[Record], index: int) -> F
 
 
 _BOUNDS: Final = (ScenarioStarted, ScenarioEnded)
+
+
+def _about(diverging: Sequence[Verdict], one: ScenarioJudgement) -> str:
+    """Return what a scenario that is for no card was about, what is worst first."""
+    subjects = [str(v.subject) for v in diverging] + [str(o.subject) for o in one.outcomes]
+    first, *more = [*dict.fromkeys(subjects)] or ["no device"]
+    return f"{first} and {len(more)} more" if more else first
 
 
 def _report(

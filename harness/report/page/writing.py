@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -21,16 +21,21 @@ _PROSE: Final = frozenset({"text", "claimed", "truth", "how_read", "reason", "re
 
 
 def write_page(
-    run_dir: Path, judgement: Judgement, records: Iterable[Record], to: Path | None = None
+    run_dir: Path,
+    judgement: Judgement,
+    records: Iterable[Record],
+    to: Path | None = None,
+    flaky: Collection[str] = (),
 ) -> Path:
     """Write the page of a run into its folder, or ``to`` a file; return its path.
 
     :param records: those that ``judgement`` was made from, once more.
+    :param flaky: the scenarios that went both ways in past runs.
     :raises InfrastructureError: it cannot be written.
     """
     path = to or run_dir / FILE_NAME
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    text = page(contents(judgement, records, str(run_dir)))
+    text = page(contents(judgement, records, str(run_dir), flaky))
     try:
         fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
         fresh.replace(path)
