@@ -368,11 +368,12 @@ class Lab(Named):
 
         :raises ConfigurationError: there is no such card; the hint has the known ones.
         """
-        known = {f"{host.name}/{card.name}": (host, card) for host, card in self.cards()}
-        try:
-            return known[name]
-        except KeyError:
-            raise unknown_name("card", name, list(known), f"lab {self.name}") from None
+        host, _, card = name.rpartition("/")
+        found = self.hosts.get(host)
+        if found is None or card not in found.cards:
+            known = [f"{host.name}/{card.name}" for host, card in self.cards()]
+            raise unknown_name("card", name, known, f"lab {self.name}")
+        return found, found.cards[card]
 
 
 class Inventory(Entry):
