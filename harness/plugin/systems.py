@@ -131,12 +131,39 @@ class System:
         """Lock and unlock every host, which boots it and resets its cards."""
         for hostname in self._hostnames():
             with self._act(f"boot {hostname}"):
-                self.driver.lock(hostname)
-                self._wait(hostname, "is locked", "locked", _LOCK_SECONDS, _REAL_LOCK_DEADLINE)
-                with suppress(LinkLostError):  # a controller that boots itself breaks it
-                    self.driver.unlock(hostname)
-                self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
-                self.bench.reach_again(hostname)
+                self._lock(hostname)
+                self._unlock(hostname)
+
+    @is_step("lock", of="system")
+    def lock(self) -> None:
+        """Lock every host."""
+        for hostname in self._hostnames():
+            with self._act(f"lock {hostname}"):
+                self._lock(hostname)
+
+    @is_step("unlock", of="system")
+    def unlock(self) -> None:
+        """Unlock every host, which boots it and resets its cards."""
+        for hostname in self._hostnames():
+            with self._act(f"unlock {hostname}"):
+                self._unlock(hostname)
+
+    @is_step("abort", of="system")
+    def abort(self) -> None:
+        """Abort the update of every host: what is not begun is not written."""
+        for hostname in self._hostnames():
+            with self._act(f"abort the update of {hostname}"):
+                self.driver.abort(hostname)
+
+    def _lock(self, hostname: str) -> None:
+        self.driver.lock(hostname)
+        self._wait(hostname, "is locked", "locked", _LOCK_SECONDS, _REAL_LOCK_DEADLINE)
+
+    def _unlock(self, hostname: str) -> None:
+        with suppress(LinkLostError):  # a controller that boots itself breaks it
+            self.driver.unlock(hostname)
+        self._wait(hostname, "is unlocked", "unlocked", _BOOT_SECONDS, _REAL_BOOT_DEADLINE)
+        self.bench.reach_again(hostname)
 
     @is_step("refused", of="system", act="steps")
     def refused(self, act: Any, *arguments: Any, **options: Any) -> str:
@@ -183,6 +210,7 @@ class System:
         """
         self.faults.disturb_host(name, on, at)
 
+    @is_step("at", of="system", point="flash-point", act="steps")
     def at(self, point: str, act: Callable[..., object], *arguments: Any, **options: Any) -> None:
         """Do something while the first card's next update is held in a phase; it is recorded as a fault is.
 

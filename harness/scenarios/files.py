@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 
 from harness.errors import ConfigurationError
+from harness.inventory.entries import nearest
 from harness.inventory.placed import Form, Keys, Problem, guess, line_of, problems_of, read_placed
 from harness.scenarios.file_model import USE, Expect, Given, ScenarioModel, Use, model_of
 from harness.scenarios.kinds import REFERENCE, STEPS_KIND, Known
@@ -207,7 +208,8 @@ class _Reader:
                 calls += self._call(STEPS[name], data, here)
             else:
                 later = next((f"the name of a step stands first: {key}" for key in data if key in STEPS), "")
-                why = later or guess(name, [*STEPS, USE])
+                close = nearest(name, [*STEPS, USE])
+                why = later or (f"did you mean {close!r}?" if close else "`hil scenario schema` lists them")
                 self.problems.append(((*here, name), f"unknown step; {why}"))
         return tuple(calls)
 

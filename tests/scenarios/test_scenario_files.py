@@ -15,8 +15,9 @@ from harness.errors import ConfigurationError
 from harness.judgement.records import Promise
 from harness.plugin import steps as _fill_the_steps  # noqa: F401
 from harness.scenarios.execution import Execution
-from harness.scenarios.file_model import json_schema
+from harness.scenarios.file_model import CardState, json_schema
 from harness.scenarios.files import Call, ScenarioFile, load_scenario
+from harness.scenarios.given import KEYS
 from harness.scenarios.kinds import KINDS
 from harness.scenarios.steps import STEPS
 from harness.scenarios.writing import scenario_text, write_new
@@ -283,6 +284,10 @@ def test_every_step_can_be_written_as_its_method_is() -> None:
         needed = {p.name for p in parameters if step.needs(p.name)} if parameters else set()
         assert needed <= step.kinds.keys(), f"{name} cannot be taken from a file"
         assert step.about, name
+
+
+def test_the_state_of_a_card_is_said_as_in_python() -> None:
+    assert set(CardState.model_fields) == set(KEYS)
 
 
 def test_every_scenario_file_of_the_project_fits_the_schema_for_editors() -> None:
