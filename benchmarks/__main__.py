@@ -24,6 +24,7 @@ AREAS = {
     "truth": ("benchmarks.truth", 41),
     "many-cards": ("benchmarks.many_cards", 5),
     "judging": ("benchmarks.judging", 9),
+    "evidence": ("benchmarks.evidence", 5),
     "report-page": ("benchmarks.report_page", 5),
     "start-up": ("benchmarks.start_up", 7),
     "registry": ("benchmarks.registry", 5),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:app", "Run scenarios or campaigns, judge every step, leave a report."),
     "scenario": ("harness.cli.scenario:app", "Check scenario files, begin a new one."),
+    "explore": ("harness.cli.explore:app", "Do to cards what nobody thought of, hold them to the documents."),
     "qualify": ("harness.cli.qualify:app", "Prove that a plan notices every known defect."),
     "trace": ("harness.cli.trace:app", "Show which scenarios prove a requirement, and how they went."),
     "sweep": ("harness.cli.sweep:app", "Disturb pushes at every point, and judge what clients report."),
@@ -135,9 +136,10 @@ def _told(act: Callable[[], int], output: Output) -> int:
 
 
 def _tell(error: HarnessError) -> int:
+    from harness.record.redaction import redact
     from harness.report.printable import printable
 
-    typer.echo(f"Error: {printable(str(error))}", err=True)
+    typer.echo(f"Error: {printable(redact(str(error)))}", err=True)
     return error.exit_code
 
 
@@ -145,11 +147,13 @@ def _tell_bug(message: str) -> int:
     """Print where the current exception came from, and that it is nobody's fault but the harness's."""
     import traceback
 
+    from harness.record.redaction import redact
     from harness.report.printable import printable
 
+    told = printable(redact(f"{traceback.format_exc()}\nBug: {message}"))
     typer.echo(
-        f"{printable(traceback.format_exc())}\nBug: {printable(message)}\n  This is a bug of the harness, "
-        "neither of the lab nor of the cards. Report it with the lines above.",
+        f"{told}\n  This is a bug of the harness, neither of the lab nor of the cards. Report it with the "
+        "lines above.",
         err=True,
     )
     return HarnessBug.exit_code

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 _MARKERS = (
-    "hil_given(root=, cancelled=, flash_count=, bmc_root=): the state of the card that the scenario starts from",
+    "hil_given(root=, cancelled=, flash_count=, bmc_root=): the state that the scenario's card starts from",
     "hil_expects(outcome=, verdicts={reporter: verdict}): what the scenario states; default: as intended, "
     "every report a MATCH",
     "hil_requires(*capabilities): what the lab must offer for the card's host, such as 'power'",
@@ -92,6 +92,18 @@ def pytest_configure(config: pytest.Config) -> None:
         _begin_campaign(config)
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
     config.pluginmanager.register(Indexing(config), INDEXING)
+    if config.stash[SESSION].allure:
+        _mask_allure(config)
+
+
+def _mask_allure(config: pytest.Config) -> None:
+    import allure_commons
+
+    from harness.plugin.allure_secrets import AllureSecrets
+
+    masking = AllureSecrets()
+    allure_commons.plugin_manager.register(masking)
+    config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(masking))
 
 
 def _begin_campaign(config: pytest.Config) -> None:
@@ -224,11 +236,14 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Let the report of a scenario say its run state; quarantine a card whose teardown failed."""
+    from harness.plugin.secrets import mask_report
+
     report = yield
     if call.excinfo is not None:
         from harness.plugin.judging import shown
 
         shown(item, call, report)
+    mask_report(report)
     return report
 
 
