@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError
+from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError, InfrastructureError
 from harness.judgement.records import Fault, Subject
 from harness.plugin.scenario import step
 from harness.plugin.systems import System
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Real seconds for a strategy that takes no real time but that of the emulator.
 _EMULATED_DEADLINE: Final = 120.0
 #: Real seconds between two looks whether the strategy goes on that is to bring a card to a phase.
-_HELD_SECONDS: Final = 1.0
+_HELD_SECONDS: Final = 3.0
 #: Lab seconds in which an audit that something has forced is over (section 5.6: every 40 s).
 _AUDIT_SECONDS: Final = 90.0
 #: Real seconds for the same, and for a strategy to be gone.
@@ -158,23 +158,32 @@ class Cloud:
 
     def _come_to(self, card: str, phase: str) -> None:
         """Wait until the card is held; no longer than the strategy goes on."""
-        from harness.controlplane.cloud_protocol import ENDED
-        from harness.controlplane.told import shown
-
         self._point = phase
         end = time.monotonic() + _EMULATED_DEADLINE
         while True:
             try:
-                self._emulated("holding a card").wait_held(card, phase, _HELD_SECONDS)
+                return self._emulated("holding a card").wait_held(card, phase, _HELD_SECONDS)
             except DeadlineError as error:
-                strategy = self.driver.strategy()
-                if strategy is not None and strategy.state not in ENDED and time.monotonic() < end:
+                became = self._ended()
+                if became is None and time.monotonic() < end:
                     continue
                 self._struck("hold", self._placed(card).driver.subject, error.message, "not-reached")
-                became = shown(strategy) if strategy else "the strategy is gone"
-                raise ControlPlaneError(f"{card} did not come to {phase}: {became}.") from None
-            else:
-                return
+                raise ControlPlaneError(
+                    f"{card} did not come to {phase}: {became or 'it goes on'}."
+                ) from None
+
+    def _ended(self) -> str | None:
+        """Return in words what became of the strategy; None while it goes on, or nobody says."""
+        from harness.controlplane.cloud_protocol import ENDED
+        from harness.controlplane.told import shown
+
+        try:
+            strategy = self.driver.strategy()
+        except InfrastructureError:
+            return None
+        if strategy is None:
+            return "the strategy is gone"
+        return shown(strategy) if strategy.state in ENDED else None
 
     def wait_for_strategy(self, *states: str, deadline: float | None = None) -> Strategy:
         """Wait until the strategy has one of ``states``, without any: has ended; look, and return it.

@@ -47,10 +47,11 @@ def test_a_subcloud_goes_away_for_good(cloud):
 
 
 def test_dcmanager_is_restarted(cloud):
-    """Strategy and steps are in its database: it goes on."""
+    """Strategy and steps are in its database: it goes on, and has missed what became of cards meanwhile."""
     begin(cloud)
-    with cloud.applied_until("subcloud1/card0", "programming"):
+    with cloud.applied_until("subcloud1/card0", "transferring") as go_on:
         cloud.disturb("dcmanager", False)
+        go_on("programming")
         cloud.disturb("dcmanager", True)
     assert cloud.wait_for_strategy().state == "complete"
     cloud.audit()
