@@ -23,6 +23,7 @@ AREAS = {
     "flash": ("benchmarks.flash", 31),
     "truth": ("benchmarks.truth", 41),
     "many-cards": ("benchmarks.many_cards", 5),
+    "many-subclouds": ("benchmarks.many_subclouds", 5),
     "judging": ("benchmarks.judging", 9),
     "evidence": ("benchmarks.evidence", 5),
     "report-page": ("benchmarks.report_page", 5),

@@ -20,9 +20,22 @@ from harness.record.history import History
 @contextmanager
 def started(hosts: int = 1, cards: int = 1) -> Iterator[RunningLab]:
     """Give a running lab of so many hosts with so many cards each, in one process."""
+    with _running(_inventory(hosts, cards)) as lab:
+        yield lab
+
+
+@contextmanager
+def cloud(subclouds: int) -> Iterator[RunningLab]:
+    """Give a running lab of a system controller `central` with subclouds `sub0`..., each with one card."""
+    with _running(_cloud_inventory(subclouds)) as lab:
+        yield lab
+
+
+@contextmanager
+def _running(inventory: str) -> Iterator[RunningLab]:
     with TemporaryDirectory() as folder:
         file = Path(folder, "inventory.yaml")
-        file.write_text(_inventory(hosts, cards), encoding="utf-8")
+        file.write_text(inventory, encoding="utf-8")
         with start_lab(load_inventory(file)) as lab:
             yield lab
 
@@ -44,6 +57,21 @@ def _inventory(hosts: int, cards: int) -> str:
                 "            irreversible: [root-key, key-cancellation]",
                 "            emulated: {}",
             ]
+    return "\n".join(lines) + "\n"
+
+
+def _cloud_inventory(subclouds: int) -> str:
+    lines = ["version: 1", "default_lab: measured", "labs:", "  measured:", "    controllers:"]
+    lines.append("      central: {role: system-controller, emulated: {release: head}}")
+    for number in range(subclouds):
+        emulated = "emulated: {release: head}"
+        lines.append(f"      sub{number}: {{role: subcloud, parent: central, {emulated}}}")
+    lines.append("    hosts:")
+    for number in range(subclouds):
+        identity = f"64:4c:36:{number >> 8:02x}:{number & 255:02x}:00"
+        lines += [f"      node{number}:", f"        system: sub{number}", "        emulated: {}"]
+        lines += ["        cards:", "          card0:", f"            address: {address(0)}"]
+        lines += [f"            identity: {identity}", "            emulated: {}"]
     return "\n".join(lines) + "\n"
 
 
