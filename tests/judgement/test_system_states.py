@@ -195,6 +195,16 @@ def test_what_was_completed_is_not_pending_again_by_itself(story: Story) -> None
     assert worst(story, "sysinv-image-state") == "MISREPORT"
 
 
+def test_a_state_of_no_image_is_a_misreport(story: Story) -> None:
+    """Section 4.8: an image that is deleted leaves its states behind."""
+    story.owe(USER)
+    story.act("image-delete", target="user")
+    del story.images["user"]
+    story.states = {"": "pending"}
+    story.look()
+    assert worst(story, "sysinv-image-state") == "MISREPORT"
+
+
 def test_one_image_is_said_once_of_a_device(story: Story) -> None:
     """Section 4.6: two rows for the same image and device."""
     story.states[story.upload(USER)] = "pending"
@@ -240,6 +250,7 @@ def test_a_host_is_held_to_the_states_of_its_devices(
         (299, ["failed"], "MATCH"),
         (300, ["failed"], "STALE"),
         (300, [], "LOST"),
+        (300, ["pending"], "LOST"),  # the update was taken, and nothing comes of it
         (9999, ["in-progress"], "MATCH"),
     ],
 )
