@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
@@ -143,16 +143,22 @@ class _Staged:
         size = layout.P256.coordinate_size
         point = b"\x04" + key.x.of(self.head)[:size] + key.y.of(self.head)[:size]
         r, s = (int.from_bytes(part.of(self.head)[:size], "big") for part in (signature.r, signature.s))
-        try:
-            public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-            public.verify(encode_dss_signature(r, s), message, _ECDSA)
-        except (InvalidSignature, ValueError):  # ValueError: no point of the curve, such as an all-zero key
-            return False
-        return True
+        return _verified(point, r, s, message)
 
     def block0_signed(self) -> bool:
         key = layout.ROOT_ENTRY if self.operation == _CANCEL else layout.CSK_ENTRY
         return self.signed_by(key, self.block0_signature, self.head[: layout.BLOCK0_SIZE])
+
+
+@lru_cache(maxsize=1024)  # the same image is flashed again and again
+def _verified(point: bytes, r: int, s: int, message: bytes) -> bool:
+    """Return whether the ECDSA signature (r, s) over ``message`` is that of the key at ``point``."""
+    try:
+        public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+        public.verify(encode_dss_signature(r, s), message, _ECDSA)
+    except (InvalidSignature, ValueError):  # ValueError: no point of the curve, such as an all-zero key
+        return False
+    return True
 
 
 def _csk_may_sign(image: _Staged) -> bool:

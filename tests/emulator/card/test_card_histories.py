@@ -6,7 +6,7 @@ The model knows recipes ("signed by root A with CSK 1"), never bytes; the card k
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,86 +17,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness.emulator.card import Card, CardProfile, CardSpec, CardState
 from harness.emulator.clock import LabClock
-from harness.images.recipes import Recipe, build, load_recipes
+from harness.images.recipes import build, load_recipes
+from harness.scenarios.card_model import IMAGES, CardModel
 
 RECIPES = load_recipes((Path(__file__).resolve().parents[3] / "fixtures/images.yaml").read_text())
 FACTORY_ID = 0x23001410010310
-IMAGES = (
-    "A/csk0",
-    "A/csk1",
-    "B/csk0",
-    "unsigned",
-    "csk-foreign",
-    "tampered-payload",
-    "tampered-signature",
-    "bmc-unsigned",
-    "root-key-A",
-    "root-key-B",
-    "cancel-A-csk0",
-    "cancel-A-csk1",
-    "cancel-B-csk0",
-)
 PHASES = ("preparing", "transferring", "authenticating", "copying", "keys")
 
 
 @cache
 def image(name: str) -> bytes:
     return build(RECIPES[name])
-
-
-@dataclass(frozen=True)
-class Model:
-    """What the documents say that the card's state is."""
-
-    root: str | None = None
-    root_in_force: str | None = None
-    cancelled: frozenset[int] = frozenset()
-    cancelled_in_force: frozenset[int] = frozenset()
-    page: str | None = None  # the recipe in the user page
-    running: str | None = None  # None: the factory image
-    count: int = 0
-
-    def code(self, name: str) -> int:
-        recipe = RECIPES[name]
-        if recipe.kind == "root-key":
-            return 0x1A if self.root else 0x00
-        if recipe.content_type == "BMC":
-            return 0x11  # the factory's root; no recipe has its key
-        if recipe.kind == "cancellation":
-            if self.root_in_force is None:
-                return 0x10
-            return 0x00 if _root(recipe) == self.root_in_force else 0x11
-        if self.root_in_force is None:
-            return 0x16 if name == "tampered-payload" else 0x00
-        if _root(recipe) != self.root_in_force:
-            return 0x11
-        if recipe.csk in self.cancelled_in_force:
-            return 0x15
-        return {"csk-foreign": 0x12, "tampered-signature": 0x13, "tampered-payload": 0x16}.get(name, 0x00)
-
-    def landed(self, name: str) -> Model:
-        recipe = RECIPES[name]
-        if recipe.kind == "root-key":
-            return replace(self, root=_root(recipe))
-        if recipe.kind == "cancellation":
-            assert recipe.cancel is not None
-            return replace(self, cancelled=self.cancelled | {recipe.cancel})
-        return replace(self, page=name)
-
-    def reset(self) -> Model:
-        return replace(self, root_in_force=self.root, cancelled_in_force=self.cancelled, running=self.page)
-
-
-def _root(recipe: Recipe) -> str | None:
-    return recipe.root.name if recipe.root else None
-
-
-def phases_of(name: str, code: int) -> tuple[str, ...]:
-    """The phases that an update with this answer goes through."""
-    begun = ("preparing", "transferring", "authenticating")
-    if code:
-        return begun
-    return (*begun, "copying" if RECIPES[name].kind == "update" else "keys")
 
 
 class CardHistory(RuleBasedStateMachine):
@@ -113,7 +44,7 @@ class CardHistory(RuleBasedStateMachine):
             self.clock,
             self.log.append,
         )
-        self.model = Model()
+        self.model = CardModel(RECIPES, "0000:b2:00.0")
 
     def teardown(self) -> None:
         self.actor.__exit__(None, None, None)
@@ -155,7 +86,7 @@ class CardHistory(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(IMAGES), phase=st.sampled_from(PHASES))
     def power_cut(self, name: str, phase: str) -> None:
-        if phase not in phases_of(name, self.model.code(name)):
+        if phase not in self.model.phases(name):
             return
         self.card.hold(phase)
         self.start(name)
@@ -182,7 +113,7 @@ class CardHistory(RuleBasedStateMachine):
     @rule(name=st.sampled_from(IMAGES), phase=st.sampled_from(PHASES))
     def host_reboot(self, name: str, phase: str) -> None:
         code = self.model.code(name)
-        if phase not in phases_of(name, code):
+        if phase not in self.model.phases(name):
             return
         self.card.hold(phase)
         self.start(name)
