@@ -288,3 +288,14 @@ def test_a_host_that_is_as_it_was_is_not_read_again_and_again(make_lab: MakeLab)
     lab.machine.card("card0").fit(CardState(sr_root="ab" * 32))
     lab.pass_time(61)
     assert asked
+
+
+def test_power_that_fails_in_a_container_leaves_it_behind_once(make_lab: MakeLab) -> None:
+    """LP 2142481: what was to remove it with its end is gone as well."""
+    lab = make_lab("corrected", era="containerd", generation="A", on=("leftover-container",))
+    lab.machine.condition("power-cut-in-container", True)
+    lab.run(f"ctr -n=k8s.io run --rm {TAGS}:stx.8.0-v1.0.2 v1 rsu bmcimg {CARD}")
+    lab.pass_time(600)
+    assert "v1 " in lab.run("ctr -n=k8s.io container list")
+    assert "power-cut-in-container" not in lab.machine.conditions
+    assert lab.sysinv_host["administrative"] == "locked", "the reset at the boot found its name taken"
