@@ -95,6 +95,19 @@ def write(
     typer.echo(to)
 
 
+@app.command(
+    epilog="Example:  hil run testplans/regression --allure results; hil report allure results --to page"
+)
+def allure(
+    results: Annotated[Path, typer.Argument(help="What `hil run --allure` wrote.")],
+    to: Annotated[Path, typer.Option(help="A new folder for the report.")],
+) -> None:
+    """Make Allure's own report of its results, by `allure` or npm's npx where one of them is there."""
+    from harness.report.allure_page import write_allure
+
+    typer.echo(write_allure(results, to))
+
+
 @app.command(epilog=_STATEMENT_EPILOG)
 def statement(
     runs: Annotated[list[Path], typer.Argument(help="The folders of the runs that qualify.")],

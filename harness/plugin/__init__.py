@@ -93,14 +93,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
     config.pluginmanager.register(Indexing(config), INDEXING)
     if config.stash[SESSION].allure:
-        _mask_allure(config)
+        _prepare_allure(config)
 
 
-def _mask_allure(config: pytest.Config) -> None:
+def _prepare_allure(config: pytest.Config) -> None:
     import allure_commons
 
-    from harness.plugin.allure_secrets import AllureSecrets
+    from harness.plugin.allure_results import AllureEvidence, AllureSecrets
 
+    config.pluginmanager.register(AllureEvidence(), "hil-allure")
     masking = AllureSecrets()
     allure_commons.plugin_manager.register(masking)
     config.add_cleanup(lambda: allure_commons.plugin_manager.unregister(masking))

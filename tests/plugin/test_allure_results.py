@@ -92,3 +92,21 @@ def test_without_it_nothing_of_allure_is_there(plan) -> None:
     run = plan.run(source, "-k", "lands", "--hil-reports=more", plugins=("allure_pytest",))
     assert run.code == 0
     assert not list(plan.folder.rglob("*-result.json"))
+
+
+def test_what_diverged_is_attached_with_its_evidence(plan) -> None:
+    source = """
+    @pytest.mark.hil_expects(outcome="FAILED", verdicts={"fpgasupdate": "FALSE_SUCCESS"})
+    def test_nothing_flashed(flash, faults):
+        faults.arm("start", "ignore-upload")
+        flash("A/csk0", lands(DOC))
+    """
+    words = ("--alluredir=allure", "--hil-device=one")
+    assert plan.run(source, *words, plugins=("allure_pytest",)).code == 0
+    (result,) = read(plan.folder / "allure")
+    (attached,) = [one for one in result["attachments"] if one["name"].startswith("FALSE_SUCCESS")]
+    assert attached["name"] == "FALSE_SUCCESS fpgasupdate on one/card0 (0000:b2:00.0)"
+    text = (plan.folder / "allure" / attached["source"]).read_text()
+    assert text.startswith("claimed: A/csk0 was flashed (exit 0)\ntrue:    nothing was written to the card")
+    assert "--- claim of fpgasupdate, record " in text
+    assert "Secure update OK" in text

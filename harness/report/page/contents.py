@@ -328,11 +328,12 @@ def _report(
         verdict.how_read,
         stated.value,
         as_stated,
-        tuple(map(_piece, own)),
+        tuple(map(piece_of, own)),
     )
 
 
-def _piece(record: Record) -> Piece:
+def piece_of(record: Record) -> Piece:
+    """Return a record as people read evidence; very long text is cut, which is said."""
     said = to_json(record)
     match record:
         case Claim():
