@@ -49,6 +49,8 @@ class Identity:
         self._database = database
         self._password = password
         self._seconds = token_seconds
+        #: Token -> who it stands for, and until when; of those that were used since the service began.
+        self._known: dict[str, tuple[Caller, float]] = {}
         self.regions = regions
 
     def versions(self, base: str) -> dict[str, Any]:
@@ -120,15 +122,22 @@ class Identity:
 
     def caller(self, token: str | None, now: float) -> Caller | None:
         """Return who ``token`` stands for; None where it is unknown or has expired."""
-        row = self._database.one("tokens", token=token) if token else None
-        if row is None or row["expires"] <= now:
+        if not token:
             return None
-        return Caller(row["user"], row["project"], _ROLES[row["user"]])
+        known = self._known  # of this moment: what is revoked meanwhile goes with it
+        if token not in known:
+            row = self._database.one("tokens", token=token)
+            if row is None:
+                return None
+            known[token] = Caller(row["user"], row["project"], _ROLES[row["user"]]), row["expires"]
+        caller, expires = known[token]
+        return caller if now < expires else None
 
     def revoke_all(self) -> None:
         """Make every token invalid, as a change of Keystone's keys does."""
         for row in self._database.all("tokens"):
             self._database.remove("tokens", row["id"])
+        self._known = {}
 
 
 def _id(text: str) -> str:

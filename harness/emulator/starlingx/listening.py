@@ -295,7 +295,13 @@ class Listening:
             await apps[scope["server"][1]](scope, receive, send)
 
         config = uvicorn.Config(
-            by_port, lifespan="off", ws="none", log_level="critical", access_log=False, server_header=False
+            by_port,
+            lifespan="off",
+            ws="none",
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
         )
         server = uvicorn.Server(config)
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.emulator.distributed_cloud.dcmanager_api import Abort, DcmanagerApi
@@ -111,19 +110,19 @@ def _nobody() -> None:
 
 
 @cache
-def _app(service: str) -> Starlette:
+def _app(service: str) -> Router:
     """Return the application of a service, one for all systems: the scope says whose request it is."""
     if service == "identity":
-        return Starlette(
+        return Router(
             routes=[
                 *(Route(path, _of_site(Site.versions)) for path in ("/", "/v3", "/v3/")),
                 Route("/v3/auth/tokens", _of_site(Site.issue), methods=["POST"]),
             ]
         )
     if service == "files":
-        return Starlette(routes=[Route("/device_images/{file}", _of_site(Site.file))])
+        return Router(routes=[Route("/device_images/{file}", _of_site(Site.file))])
     routes, _ = _APIS[service]
-    return Starlette(
+    return Router(
         routes=[Route(path, _endpoint(service, name), methods=[method]) for method, path, name in routes]
     )
 
