@@ -46,6 +46,18 @@ def _path(given: Path, info: Info) -> Path:
     return path
 
 
+def _keyword(given: str) -> str:
+    from _pytest.mark.expression import Expression
+
+    try:
+        Expression.compile(given)
+    except SyntaxError as error:
+        raise ValueError(
+            f"{given!r} is no keyword expression such as `reset and not wear`: {error}"
+        ) from None
+    return given
+
+
 def _chosen(given: Any) -> Any:
     return {"path": given} if isinstance(given, str) else given
 
@@ -62,7 +74,7 @@ class Selection(Entry):
     """
 
     path: Annotated[Path, AfterValidator(_path)]
-    keyword: Text = ""
+    keyword: Annotated[str, AfterValidator(_keyword)] = ""
     ids: Names = ()
     requirements: Names = ()
 

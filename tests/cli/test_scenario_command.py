@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harness.cli.campaigns import campaign_names
+from harness.cli.campaigns import Targets, campaign_names, campaign_of
 from harness.cli.scenario import app, files_of
 from harness.errors import ConfigurationError
 
@@ -97,34 +97,52 @@ def test_files_and_campaigns_are_completed(folder: Path) -> None:
     assert campaign_names("so") == ["soak"]
 
 
-def test_a_campaign_is_run_by_its_name(project) -> None:
+def test_campaigns_are_told_from_files_and_folders(folder: Path) -> None:
+    path = folder / "testplans" / "short.campaign.yaml"
+    path.write_text(
+        "about: x\nscenarios: good.scenario.yaml\nlab: rack7\nallow_blocked: .\n", encoding="utf-8"
+    )
+    assert campaign_of(["testplans", "x.py::test"], None) == Targets(["testplans", "x.py::test"])
+    assert campaign_of(["short"], 5) == Targets(
+        ["testplans/good.scenario.yaml"],
+        ["--hil-campaign=testplans/short.campaign.yaml", "--hil-seed=5"],
+        ["testplans"],
+        "rack7",
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        campaign_of(["shrt"], None)
+    assert "Did you mean 'short'?" in caught.value.hint
+    with pytest.raises(ConfigurationError, match="is a campaign, which is run by itself"):
+        campaign_of(["short", "testplans"], None)
+
+
+def test_a_soak_is_run_by_its_name(project) -> None:
     project.write("def test_reset(card):\n    card.reset()\n", "test_plan.py")
     (project.folder / "testplans").mkdir()
     path = project.folder / "testplans" / "short.campaign.yaml"
-    path.write_text("about: x\nscenarios: ../test_plan.py\ndevices: one\nrepeat: 2\norder: random\n", "utf-8")
+    path.write_text(
+        "about: x\nscenarios: ../test_plan.py\ndevices: one\norder: random\nduration: 0.1 s\n", "utf-8"
+    )
     run = project.hil("run", "short", "-o", "json", "--seed", "5")
     assert run.code == 0, run.text
     told = json.loads(run.stdout)
-    assert told["campaign"] | {"seconds": 0} == {
+    campaign = told["campaign"]
+    assert campaign | {"seconds": 0, "ran": 0, "left": {}} == {
         "campaign": "short",
         "file": "testplans/short.campaign.yaml",
         "order": "random",
         "seed": 5,
-        "rounds": 2,
+        "rounds": 100,
         "seconds": 0,
-        "planned": 2,
-        "ran": 2,
+        "planned": 100,
+        "ran": 0,
         "left": {},
         "partial": False,
     }
+    assert campaign["left"] == {"the duration of 0.1 s is over": 100 - campaign["ran"]}
     assert [each["name"] for each in told["scenarios"]] == [
-        "test_plan.py::test_reset[one/card0-round1]",
-        "test_plan.py::test_reset[one/card0-round2]",
+        f"test_plan.py::test_reset[one/card0-round{number}]" for number in range(1, campaign["ran"] + 1)
     ]
-    assert "campaign short: random order, seed 5, 2 rounds" in run.stderr
-    wrong = project.hil("run", "shrt")
-    assert wrong.code == 2
-    assert "Did you mean 'short'?" in wrong.stderr
-    both = project.hil("run", "short", "test_plan.py")
-    assert "is a campaign, which is run by itself" in both.stderr
+    assert "campaign short: random order, seed 5, 100 rounds" in run.stderr
+    assert "PARTIAL" not in run.stderr
     project.assert_nothing_left()

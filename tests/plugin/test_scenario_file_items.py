@@ -74,34 +74,18 @@ def write(plan):
 PYTHON = "def test_python(card):\n    card.reset()\n"
 
 
-def test_they_are_collected_beside_those_of_python(plan, write) -> None:
-    write(**FILES)
-    listed = plan.run(PYTHON, "--collect-only", "-q", "-k", "rows or elsewhere or python")
-    assert listed.code == 0, listed.text
-    assert {line for line in listed.stdout.splitlines() if "::" in line} == {
-        *(
-            f"rows.scenario.yaml::rows[{host}/card0-{row}]"
-            for host in ("one", "two")
-            for row in ("fresh", "keyed")
-        ),
-        "elsewhere.scenario.yaml::elsewhere[one/card0]",
-        "elsewhere.scenario.yaml::elsewhere[nine/card0]",
-        "test_plan.py::test_python[one/card0]",
-        "test_plan.py::test_python[two/card0]",
-    }
-
-
 @pytest.fixture
 def run(plan, write) -> Ended:
     write(**FILES)
-    return plan.run("", "-n", "2", plugins=("xdist",))
+    return plan.run(PYTHON, "-n", "2", plugins=("xdist",))
 
 
-def test_each_ends_as_one_of_python_does(run: Ended) -> None:
+def test_each_is_collected_beside_those_of_python_and_ends_as_they_do(run: Ended) -> None:
     assert run.code == 1, run.text
     states = {name.replace("/card0", ""): state for name, state in run.states.items()}
     both = ("one", "two")
     assert states == {
+        **{f"test_python[{host}]": "as-stated" for host in both},
         **{f"rows[{host}-{row}]": "as-stated" for host in both for row in ("fresh", "keyed")},
         **{f"breach[{host}]": "as-stated" for host in both},
         **{f"stated[{host}]": "as-stated" for host in both},

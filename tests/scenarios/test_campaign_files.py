@@ -85,6 +85,10 @@ def test_what_ends_by_what_happens_is_run_in_one_process(folder: Path, bound: st
         ("scenarios: []\n", ":2: scenarios: is empty"),
         ("scenaros: ../flash\n", ":2: scenaros: unknown key; did you mean 'scenarios'?"),
         ("scenarios: [{path: ../flash, keywords: x}]\n", "keywords: unknown key; did you mean 'keyword'?"),
+        (
+            "scenarios: {path: ../flash, keyword: (a}\n",
+            ":2: scenarios.0.keyword: '(a' is no keyword expression",
+        ),
         ("scenarios: ../flash\nrepeat: 0\n", ":3: repeat: should be greater than or equal to 1 (it is 0)"),
         ("scenarios: ../flash\nduration: 2 hours\n", "'2 hours' is no time: write it as 90 s, 30 min or 2 h"),
         ("scenarios: ../flash\nduration: 0 s\n", "'0 s' is no time"),
