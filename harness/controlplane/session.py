@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,6 +87,14 @@ class _Token:
     text: str = field(repr=False)
     renew_at: float
     urls: Mapping[str, str]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(url: str) -> httpx.URL:
+    """Return a URL taken apart; the same are asked again and again."""
+    import httpx
+
+    return httpx.URL(url)
 
 
 @cache
@@ -211,7 +219,7 @@ class Session:
         if left <= 0:
             raise DeadlineError(f"The deadline for {method} {url} of {self.name} had passed before it began.")
         try:
-            asked = httpx.Request(method, url, **options)
+            asked = httpx.Request(method, _parsed(url), **options)
             asked.extensions = {"timeout": httpx.Timeout(left).as_dict()}
             response = self._connections().handle_request(asked)
             response.read()

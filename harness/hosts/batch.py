@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from harness.errors import HarnessBug
 from harness.hosts.commands import permitted_line, read_only_line
@@ -55,9 +56,15 @@ class Batch:
 
 def _line(host: str, asked: Asked, tools: Mapping[str, str]) -> str:
     if asked.permit is None:
-        return read_only_line(asked.argv, tools)
+        return _reading(tuple(asked.argv), tuple(tools.items()))
     permit = genuine(asked.permit)
     permit.check_command(host, asked.argv)
     if permit.argv[0] == "sh":
         raise HarnessBug(f"The script of a permit to {permit.act} runs alone, not among other commands.")
     return permitted_line(permit.argv)
+
+
+@lru_cache(maxsize=1024)
+def _reading(argv: tuple[str, ...], tools: tuple[tuple[str, str], ...]) -> str:
+    """Return the shell line for what only reads; the same is asked again and again."""
+    return read_only_line(argv, dict(tools))
