@@ -61,6 +61,14 @@ class CloudLook:
     unread: dict[str, int] = field(default_factory=dict)
     _listed: dict[Label, list[Claim]] | None = None
 
+    def join(self, subcloud: str, look: Look, given: Mapping[str, set[Label]]) -> None:
+        """Take what a subcloud said and its cards showed. ``given``: the labels that they were given."""
+        self.subclouds[subcloud] = look
+        self.cards[subcloud] = _cards(subcloud, look, given)
+        rows = look.said["device"]  # a list may be followed by each device of it
+        devices = {row.subject.name for row in rows if row.statement.get("device_id") == _UPDATABLE}
+        self.unread[subcloud] = max(0, len(devices) - len(look.cards))
+
     def said(self, kind: str) -> dict[str, Claim]:
         """Return the controller's rows of ``subcloud`` or ``step``, by the name of the subcloud."""
         return {claim.subject.name.rpartition("/")[2]: claim for claim in self.own.said[kind]}
@@ -98,19 +106,19 @@ class CloudStory:
             self._join(name, story)
 
     def _join(self, name: str, story: SystemStory) -> None:
-        """Give each look at the controller the look at a subcloud that is nearest to it in time."""
+        """Give each look at the controller the look at a subcloud that is nearest to it, where it is whole,
+        and where no other look at the controller is nearer to that."""
         given = [labels for _, labels in zip(story.looks, given_labels(story), strict=True)]
-        whole = [(look, given[number]) for number, look in enumerate(story.looks) if look.whole]
         at = 0
-        for cloud in self.looks if whole else ():
-            while at + 1 < len(whole) and _nearer(cloud.own, whole[at + 1][0], whole[at][0]):
+        for number, cloud in enumerate(self.looks if story.looks else ()):
+            while at + 1 < len(story.looks) and not _is_nearer(
+                cloud.own, story.looks[at], story.looks[at + 1]
+            ):
                 at += 1
-            look, labels = whole[at]
-            cloud.subclouds[name] = look
-            cloud.cards[name] = _cards(name, look, labels)
-            rows = look.said["device"]  # a list may be followed by each device of it
-            devices = {row.subject.name for row in rows if row.statement.get("device_id") == _UPDATABLE}
-            cloud.unread[name] = max(0, len(devices) - len(look.cards))
+            look = story.looks[at]
+            others = self.looks[max(0, number - 1) : number + 2]
+            if look.whole and not any(_is_nearer(look, other.own, cloud.own) for other in others):
+                cloud.join(name, look, given[at])
 
     # -- images ---------------------------------------------------------------------------------------
 
@@ -177,8 +185,7 @@ def _cards(subcloud: str, look: Look, given: Mapping[str, set[Label]]) -> list[C
     ]
 
 
-def _nearer(own: Look, one: Look, other: Look) -> bool:
-    """Whether ``one``, which is later than ``other``, is at least as near to a look."""
-    return abs(one.moment - own.moment) <= abs(other.moment - own.moment) and (
-        one.moment != other.moment or abs(one.seq - own.seq) < abs(other.seq - own.seq)
-    )
+def _is_nearer(look: Look, one: Look, other: Look) -> bool:
+    """Whether ``one`` was nearer to ``look`` than ``other`` was."""
+    distances = [(abs(each.moment - look.moment), abs(each.seq - look.seq)) for each in (one, other)]
+    return distances[0] < distances[1]

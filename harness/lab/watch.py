@@ -52,8 +52,14 @@ class Watch:
 
     def look(self) -> Mapping[str, str]:
         """Record what each system says and what its cards show; return, of each that does not answer, why."""
-        with ThreadPoolExecutor(_AT_ONCE, "look") as pool:
+        pool = ThreadPoolExecutor(_AT_ONCE, "look")
+        try:
             failed = dict(zip(self._makers, pool.map(self._look, self._makers), strict=True))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self.close()  # so that no one waits for what a system does not say
+            raise
+        pool.shutdown()
         return {name: why for name, why in failed.items() if why}
 
     def _look(self, name: str) -> str:

@@ -65,6 +65,8 @@ class Sub:
     read: bool = True
     #: Cards that it has besides, and that nobody reads.
     others: int = 0
+    #: Whether it can be looked at: ``no``: nobody can; ``broken``: the look begins, and fails.
+    answers: str = "yes"
 
 
 class Cloud:
@@ -203,6 +205,8 @@ class Cloud:
             self._look_at(sub)
 
     def _look_at(self, sub: Sub) -> None:
+        if sub.answers == "no":
+            return
         intent = self._begin(sub.name, "image", "state", "label", "device", "host")
         for uuid, labels in sub.images.items():
             applied = None if labels is None else [list(each) for each in labels.items()] or [["", ""]]
@@ -222,7 +226,8 @@ class Cloud:
             subject = Subject("card", f"{sub.name}/card0", sub.name, sub.address, sub.card["identity"])
             values = sub.card | {"address": sub.address, "system": sub.name, "hostname": HOST}
             self.add(Observation(probe="card", subject=subject, values=values, intent=intent))
-        self.add(Completion(intent=intent, how="returned"))
+        how: Any = "raised" if sub.answers == "broken" else "returned"
+        self.add(Completion(intent=intent, how=how))
 
     def _begin(self, system: str, *asked: str) -> int:
         subject = Subject("record", system)

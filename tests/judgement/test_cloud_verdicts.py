@@ -185,6 +185,18 @@ class TestSyncStatus:
         one.look()
         assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
 
+    @pytest.mark.parametrize("answers", ["no", "broken"])
+    def test_what_was_seen_before_says_nothing_of_now(self, one: Cloud, answers: str) -> None:
+        one["sub"].answers = answers
+        one.look()
+        one.look(500)
+        assert one.kind(SYNC) is VerdictKind.UNVERIFIABLE
+        assert one.kind(STEP) is VerdictKind.UNVERIFIABLE
+        assert one.kind(STRATEGY) is VerdictKind.UNVERIFIABLE
+        one["sub"].answers = "yes"
+        one.look()
+        assert one.kind(SYNC) is MATCH
+
     def test_one_image_that_is_held_does_not_hide_one_that_is_not(self) -> None:
         cloud = Cloud("sub")
         cloud["sub"].card["sr_root"] = ROOT_A

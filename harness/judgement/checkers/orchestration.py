@@ -28,10 +28,8 @@ _IDLE: Final = ("initial", *OVER)
 
 
 class Due(NamedTuple):
-    """An image that a strategy owes to a card, what is promised of it, and whether the card holds it."""
+    """An image that a strategy owes to a card: what is promised of it, why, and whether the card holds it."""
 
-    card: CloudCard
-    row: Claim
     promise: Value[str]
     why: str
     held: Holding
@@ -125,7 +123,10 @@ def due_of(cloud: CloudStory, look: CloudLook, subcloud: str) -> list[Due]:
         for row in wanted:
             promise, why = promised_on(facts[row.seq], before, programmed)
             held = holding_in(cloud, look, card, word(row.statement, "uuid"))
-            found.append(Due(card, row, promise, f"{cloud.name_of(row)} on {card.name}: {why}", held))
+            found.append(Due(promise, f"{cloud.name_of(row)} on {card.name}: {why}", held))
+    if not look.cards.get(subcloud) or look.unread[subcloud]:
+        unread = Unknown(f"a card of {subcloud} was not read")
+        found.append(Due(unread, str(unread), Holding(unread, "what it holds is not known", "nothing", ())))
     return found
 
 
