@@ -73,6 +73,7 @@ def show(
     if output is Form.JSON:
         typer.echo(json.dumps(defect, indent=2))
         return
+    defect["beside"] = ", ".join(defect["beside"]) or "none: it shows alone"
     defect["releases"] = ", ".join(defect["releases"]) or "none that has a name here"
     for key, value in defect.items():
         typer.echo(f"{key + ':':11}{value}")

@@ -15,6 +15,7 @@ class KnownDefect:
     ``reference``: a bug number, a commit, or a section of a fact sheet. ``claims``: what it makes whom say.
     ``predicts``: the outcome or verdict that detects it; anything else, INFRA and BLOCKED above all, does
     not count. ``releases``: of StarlingX that have it. ``switch``: how an emulated lab is given it.
+    ``beside``: defects without which it cannot show.
     """
 
     name: str
@@ -24,6 +25,7 @@ class KnownDefect:
     predicts: str
     releases: tuple[str, ...] = ()
     switch: Any = None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

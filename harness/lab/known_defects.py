@@ -8,6 +8,13 @@ from typing import Any, Final, get_args
 from harness.errors import ConfigurationError
 from harness.lab.defect_table import TABLE, Kind, KnownDefect
 
+#: Defect of a cloud -> others without which it cannot show: the rows, labels or images that they leave.
+_BESIDE: Final = {
+    "sync-by-uuid": ("sync-from-rows-only",),
+    "no-labels-in-sync": ("labels-lost-at-boot",),
+    "finishing-forces-in-sync": ("two-images-on-floating-label",),
+    "rerun-alternates-images": ("two-images-on-floating-label", "sync-from-rows-only"),
+}
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 
@@ -52,6 +59,7 @@ def catalogue() -> list[KnownDefect]:
             each.claims,
             each.predicts,
             each.releases,
+            beside=_BESIDE.get(name, ()),
         )
         for name, each in DEFECTS.items()
     ]

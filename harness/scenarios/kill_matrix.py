@@ -79,18 +79,24 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One defect of the matrix. ``trial``: None where it was not tried, since the run was interrupted."""
+    """One defect of the matrix. ``trial``: None where it was not tried, since the run was interrupted.
+
+    ``beside``: the trial of the defects without which it cannot show, and without it; None: it needs none.
+    """
 
     name: str
     kind: str
     reference: str
     predicts: str
     trial: Trial | None
+    beside: Trial | None = None
 
     @property
     def detected_by(self) -> list[str]:
-        """The scenarios that found what the defect is predicted to show."""
-        return [each.scenario for each in self._seen if each.shows(self.predicts)]
+        """The scenarios that found what the defect is predicted to show, and do not find it without it."""
+        others = self.beside.seen if self.beside is not None else ()
+        anyway = {each.scenario for each in others if self.predicts in each.unstated}
+        return [s.scenario for s in self._seen if s.shows(self.predicts) and s.scenario not in anyway]
 
     @property
     def status(self) -> Status:

@@ -27,7 +27,7 @@ from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
 TRIAL_SECONDS = 1800.0
 #: A trial that was told to end has so many seconds to undo and to judge.
 _END_SECONDS = 60.0
-_CORRECTED = "corrected"
+_CORRECTED, _BESIDE = "corrected", "beside"
 _STATE, _TRIALS, _KILLERS = "state.json", "trials.jsonl", "killers.json"
 #: pytest: nothing was collected that concerns this.
 _NOTHING = 5
@@ -69,11 +69,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One trial to make. ``until``: the outcome or verdict that ends it; empty: it goes to its end."""
+    """One trial to make. ``defects``: switched on in it; ``of``: the one that it is about, empty: none.
+
+    ``until``: the outcome or verdict that ends it; empty: it goes to its end.
+    """
 
     name: str
     concerns: str
-    defect: str = ""
+    defects: tuple[str, ...] = ()
+    of: str = ""
     until: str = ""
 
 
@@ -113,7 +117,8 @@ class Qualification:
         if not interrupted:
             self._write_state(finished=True)
         rows = tuple(self._row(defect) for defect in self.plan.defects)
-        corrected = tuple(self._done[t.name] for t in self._tasks() if not t.defect and t.name in self._done)
+        tasks = [task for task in self._tasks() if not task.defects and task.name in self._done]
+        corrected = tuple(self._done[task.name] for task in tasks)
         return KillMatrix(rows, corrected, time.monotonic() - began, interrupted)
 
     # -- trials ---------------------------------------------------------------------------------------
@@ -127,15 +132,14 @@ class Qualification:
             others = [fixture for fixture in dict.fromkeys(CONCERNS.values()) if fixture not in concerned]
             tasks += [_Task(f"{_CORRECTED}/{fixture}", fixture) for fixture in others]
             tasks.append(_Task(f"{_CORRECTED}/others", f"!{every}"))
-        return tasks + [
-            _Task(
-                defect["name"],
-                "" if self.plan.full else CONCERNS[defect["kind"]],
-                defect["name"],
-                "" if self.plan.full else defect["predicts"],
-            )
-            for defect in self.plan.defects
-        ]
+        for defect in self.plan.defects:
+            name, beside = defect["name"], tuple(defect["beside"])
+            concerned_by = "" if self.plan.full else CONCERNS[defect["kind"]]
+            until = "" if self.plan.full or beside else defect["predicts"]
+            if beside:
+                tasks.append(_Task(f"{_BESIDE}/{name}", concerned_by, beside))
+            tasks.append(_Task(name, concerned_by, (name, *beside), name, until))
+        return tasks
 
     def _gather(self, waiting: Mapping[Future[Trial], _Task], began: float) -> None:
         left, spent = set(waiting), 0
@@ -147,7 +151,7 @@ class Qualification:
                 spent += 1
                 rest = (time.monotonic() - began) / spent * len(left)
                 task = waiting[each]
-                found = [d for d in self.plan.defects if d["name"] == task.defect]
+                found = [d for d in self.plan.defects if d["name"] == task.of]
                 self.told(self._row(found[0]) if found else None, trial, len(left), rest)
 
     def _trial(self, task: _Task) -> Trial:
@@ -166,7 +170,7 @@ class Qualification:
         said = {
             "told": str(told),
             "concerns": task.concerns,
-            "first": self._killers.get(task.defect, []),
+            "first": self._killers.get(task.of, []),
             "until": task.until,
             "arguments": self._arguments(task, work),
         }
@@ -189,11 +193,11 @@ class Qualification:
         return seen, "; ".join(troubles)
 
     def _arguments(self, task: _Task, work: Path) -> list[str]:
-        defect = [f"--hil-defect={task.defect}"] if task.defect else []
+        defects = [f"--hil-defect={name}" for name in task.defects]
         return [
             str(self.plan.target),
             *(f"--rootdir={Path.cwd()}", f"--basetemp={work / 'tmp'}"),
-            *("--hil-release=corrected", *defect, *self.plan.options),
+            *("--hil-release=corrected", *defects, *self.plan.options),
             f"--hil-reports={self.plan.folder / 'runs' / task.name.replace('/', '-')}",
             *("-p", "no:allure_pytest", "-p", "no:hypothesispytest", "-p", "no:xdist", "-qq", "-rN"),
             *("--tb=short", "--no-header"),
@@ -270,7 +274,8 @@ class Qualification:
 
     def _row(self, defect: Mapping[str, Any]) -> Row:
         trial = self._done.get(defect["name"])
-        return Row(defect["name"], defect["kind"], defect["reference"], defect["predicts"], trial)
+        beside = self._done.get(f"{_BESIDE}/{defect['name']}")
+        return Row(defect["name"], defect["kind"], defect["reference"], defect["predicts"], trial, beside)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def test_list_as_json_has_all_that_a_defect_states() -> None:
     assert {"system", "card", "tool", "registry", "client"} <= {defect["kind"] for defect in found}
     assert len({defect["name"] for defect in found}) == len(found)
     for defect in found:
-        assert set(defect) == {"name", "kind", "reference", "releases", "claims", "predicts"}
+        assert set(defect) == {*("name", "kind", "reference", "releases", "claims", "predicts", "beside")}
         assert all(defect[key] for key in ("name", "reference", "claims"))
         assert defect["predicts"] in PREDICTIONS
 

@@ -1,4 +1,4 @@
-"""Exploration of cards: a sound one never disagrees with the documents, a defective one soon, in few steps."""
+"""Exploration of cards: a sound one never disagrees with the documents, a defective one soon and shortly."""
 
 from __future__ import annotations
 

@@ -27,6 +27,14 @@ def test_a_scenario_detects_by_what_is_predicted_and_by_nothing_else() -> None:
     assert row(QUIET, LOUD, predicts="LOST").status == "missed"
 
 
+def test_what_is_found_beside_it_anyway_detects_nothing() -> None:
+    trial = Trial("a-defect", (QUIET, LOUD))
+    with_others = Row("a-defect", "cloud", "a document", "BREACH", trial, Trial("beside/a-defect", (LOUD,)))
+    assert with_others.status == "missed"
+    quiet = Row("a-defect", "cloud", "a document", "BREACH", trial, Trial("beside/a-defect", (QUIET,)))
+    assert quiet.detected_by == [LOUD.scenario]
+
+
 @pytest.mark.parametrize("state", ["INFRA", "BLOCKED", "REFUSED", "BUG", "interrupted"])
 def test_a_scenario_that_gave_no_result_detects_nothing(state: str) -> None:
     stopped = Seen("plan.py::test_stopped", state, ("BREACH",))
