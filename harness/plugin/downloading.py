@@ -20,10 +20,11 @@ from harness.registry.push_driver import subject_of
 
 if TYPE_CHECKING:
     from harness.faults.proxy.gate import Gate
-    from harness.plugin.pushing import Push, Recipe
+    from harness.plugin.pushing import Push
     from harness.registry.clients.protocol import Destination
     from harness.registry.images import Content
     from harness.registry.push_driver import Transfer
+    from harness.registry.recipes import Recipe
 
 CLIENT = "sysinv-download"
 #: Where the second field report's pushes were when their tokens became worthless.

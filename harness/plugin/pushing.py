@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING
 from harness.errors import ConfigurationError
 from harness.judgement.records import Promise
 from harness.plugin.scenario import step
-from harness.registry.images import (
-    Content,
-    Image,
-    ImageRecipe,
-    Index,
-    IndexRecipe,
-    LayerRecipe,
-    make_image,
-    make_index,
-    sized_layers,
-)
+from harness.registry.images import Content, Image, Index, IndexRecipe, make_image, make_index
+from harness.registry.recipes import RECIPES, Recipe
 from harness.scenarios.steps import is_step
 
 if TYPE_CHECKING:
@@ -34,40 +25,6 @@ if TYPE_CHECKING:
     from harness.registry.clients.protocol import Destination, PushClient
     from harness.registry.engine import Engine
     from harness.registry.push_driver import PushDriver, Transfer
-
-_MIB = 1 << 20
-Recipe = ImageRecipe | IndexRecipe
-
-
-def _small(seed: str) -> Recipe:
-    return ImageRecipe(sized_layers(4, _MIB, seed=seed))
-
-
-def _tiny(seed: str) -> Recipe:
-    return ImageRecipe(sized_layers(1, 1024, seed=seed))
-
-
-def _shared(seed: str) -> Recipe:
-    first, second, *_ = sized_layers(4, _MIB, seed=seed)
-    return ImageRecipe((first, second, LayerRecipe(_MIB, f"{seed}-own")), label="shared")
-
-
-def _index(seed: str) -> Recipe:
-    children = (
-        ImageRecipe(sized_layers(2, _MIB // 4, seed=f"{seed}-{each}"), architecture=each)
-        for each in ("amd64", "arm64")
-    )
-    return IndexRecipe(tuple(children))
-
-
-#: Name -> recipe for a seed. ``small`` is what the pushes of the fact sheet of the registry had (section
-#: 3): four layers of 1 MiB. ``shared`` has two of its layers.
-RECIPES: Mapping[str, Callable[[str], Recipe]] = {
-    "tiny": _tiny,
-    "small": _small,
-    "shared": _shared,
-    "index": _index,
-}
 
 
 class ContentShelf(Mapping[str, Content]):

@@ -30,8 +30,8 @@ from harness.inventory.placed import guess
 from harness.judgement.model import Outcome, VerdictKind
 from harness.judgement.records import Promise
 from harness.lab.running import CAPABILITIES
-from harness.plugin.pushing import RECIPES
 from harness.registry.clients.catalogue import PULL_CLIENTS, PUSH_CLIENTS
+from harness.registry.recipes import RECIPES
 from harness.registry.truth import TruthState
 from harness.scenarios.conductor import STATES
 from harness.scenarios.given import NOT_PROGRAMMED
