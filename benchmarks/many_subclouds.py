@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ def measure(rounds: int) -> list[Row]:
     note = (
         f"started in {spent['start']:.2f} s, the first look with its logins took {spent['first']:.1f} s, "
         f"one strategy over all {spent['strategy']:.1f} s (of lab time {spent['lab_time']:.0f} s), one "
-        f"audit {spent['audit']:.2f} s"
+        f"audit {spent['audit']:.2f} s; a status takes {spent['own']:.2f} s of processor time here and "
+        f"{spent['emulator']:.2f} s in the emulator"
     )
     return [
         Row(
@@ -181,6 +183,10 @@ def _measured(lab: RunningLab, rounds: int) -> dict[str, Any]:
     whole, fifth = in_turn((whole_look, _status(lab, names[:_FIFTH])), rounds)
     asked, bare = in_turn(_requests(lab), rounds * _REQUESTS)
     assert lab.process_id is not None
+    own, its = time.process_time(), _processor_seconds(lab.process_id)
+    whole_look()
+    spent["own"] = time.process_time() - own
+    spent["emulator"] = _processor_seconds(lab.process_id) - its
     return {
         "whole": whole.values,
         "fifth": fifth.values,
@@ -189,6 +195,11 @@ def _measured(lab: RunningLab, rounds: int) -> dict[str, Any]:
         "mib": _mib(lab.process_id),
         "spent": spent,
     }
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _mib(pid: int) -> float:

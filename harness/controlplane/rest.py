@@ -131,7 +131,10 @@ class RestWay:
     def devices(self, hostname: str) -> list[PciDevice]:
         """Return the PCI devices of a host, disabled ones too."""
         uuid = self._host(hostname)["uuid"]
-        shown = self._objects(f"/ihosts/{uuid}/pci_devices", "pci_devices")
+        if self._told("/pci_devices"):  # of all hosts, in this look
+            shown = [e for e in self._objects("/pci_devices", "pci_devices") if e.get("host_uuid") == uuid]
+        else:
+            shown = self._objects(f"/ihosts/{uuid}/pci_devices", "pci_devices")
         return [from_json(PciDevice, entry, hostname=hostname) for entry in shown]
 
     def device(self, hostname: str, device: str) -> PciDevice:
@@ -244,8 +247,12 @@ class RestWay:
 
     # -- asking ---------------------------------------------------------------------------------------
 
+    def _told(self, path: str) -> bool:
+        """Whether the look that lasts has asked sysinv for this already."""
+        return self._answers is not None and _key(path) in self._answers
+
     def _get(self, path: str, *, names: bool = False, service: str = "platform", **options: Any) -> Any:
-        key = f"{service} {path} {names} {options}"
+        key = _key(path, service, names, **options)
         if self._answers is not None and key in self._answers:
             answer, self.evidence = self._answers[key]
             return answer
@@ -276,3 +283,8 @@ class RestWay:
         raise NoSuchRecordError(
             f"{self.name}: host not found: {hostname}", hint=f"There are {known or 'none'}."
         )
+
+
+def _key(path: str, service: str = "platform", names: bool = False, **options: Any) -> str:
+    """Return what tells a question from others."""
+    return f"{service} {path} {names} {options}"
