@@ -18,7 +18,7 @@ from harness.emulator.distributed_cloud.vault import Vault
 from harness.emulator.starlingx.database import Row
 from harness.emulator.starlingx.mailbox import Mailbox
 from harness.emulator.starlingx.system import System
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, DeadlineError
 from harness.images.payload import PayloadTable
 
 _SETTLE_SECONDS = 30.0
@@ -171,7 +171,18 @@ class Cloud:
             )
 
     def audit_now(self) -> None:
-        """Do a pass of the audit at once, for every subcloud."""
+        """Do a pass of the audit at once, for every subcloud.
+
+        :raises ConfigurationError: dcmanager does not run. :raises DeadlineError: it did not end.
+        """
+        if not self.runs:
+            raise ConfigurationError(
+                f"The dcmanager of {self.controller.name} does not run, and cannot audit.",
+                hint="Have it run first: trouble `dcmanager`, true.",
+            )
         self.auditing.force()
         self.service.cast(self.auditing.look)
-        self.settle()
+        if not self.settle():
+            raise DeadlineError(
+                f"The dcmanager of {self.controller.name} was still at its audit after {_SETTLE_SECONDS:g} s."
+            )

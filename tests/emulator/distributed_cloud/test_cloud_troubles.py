@@ -98,6 +98,15 @@ def test_updates_that_never_end_time_out_after_sixty_polls_without_progress(make
     assert HOUR - 60 <= lab.clock.now() - before < HOUR + 600
 
 
+def test_updates_may_take_longer_than_sixty_polls_while_there_is_progress(make_cloud: MakeCloud) -> None:
+    lab = needing(make_cloud("head"))
+    lab.system("sub1").troubles.delay_completions(2400)  # 40 polls for the flash,
+    lab.system("sub1").troubles.slow_down(20)  # and 20 for the boot
+    before = lab.clock.now()
+    assert lab.orchestrate() == "complete"
+    assert lab.clock.now() - before > HOUR
+
+
 def test_sysinv_that_is_away_after_the_unlock_is_waited_for(lab: CloudLab) -> None:
     lab.system("sub1").troubles.go_away_after_unlock(900)
     begin(lab)
