@@ -95,6 +95,9 @@ class Engine:
         """
         main = self.program(words[0])
         assert main is not None
+        if CUT_IN_CONTAINER in self._host.conditions:
+            self._host.conditions.discard(CUT_IN_CONTAINER)
+            main = _cut_short
         process = self._host.processes.start(words)
         container = self.containers[name] = Container(name, image, process)
         changed = threading.Event()
@@ -119,9 +122,6 @@ class Engine:
             container.end(status if status >= 0 else SIGNAL_BASE - status)
             changed.set()
 
-        if CUT_IN_CONTAINER in self._host.conditions:
-            self._host.conditions.discard(CUT_IN_CONTAINER)
-            _cut_power(self._host)
         client.process.on_signal = _forward_to(process, changed)
         try:
             with _in_place_of_caller(self._host.clock, body):
@@ -140,18 +140,20 @@ class Engine:
         self.containers.pop(name, None)
 
 
-def _cut_power(host: EmulatedHost) -> None:
-    """Switch a host off and on in a thread of its own; no lab time passes before it is off."""
-    begun = threading.Event()
+def _cut_short(run: Invocation) -> int:
+    """Be a program whose host loses its power before it does anything; it comes back at once."""
+    host, off = run.host, threading.Event()
 
     def cut() -> None:
         with host.clock.actor():
-            begun.set()
             host.power_off()
+            off.set()
             host.power_on()
 
     threading.Thread(target=cut, name="power-cut", daemon=True).start()
-    begun.wait()
+    off.wait()
+    run.process.check()
+    raise AssertionError("no process outlives its host's power")
 
 
 @contextmanager
