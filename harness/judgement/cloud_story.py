@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -106,19 +106,33 @@ class CloudStory:
             self._join(name, story)
 
     def _join(self, name: str, story: SystemStory) -> None:
-        """Give each look at the controller the look at a subcloud that is nearest to it, where it is whole,
-        and where no other look at the controller is nearer to that."""
+        """Give each look at the controller the look at a subcloud that is part of it, where that is whole.
+
+        Where none says what it is part of, it is the nearest one to which no other look is nearer.
+        """
         given = [labels for _, labels in zip(story.looks, given_labels(story), strict=True)]
+        parts = {look.of: number for number, look in enumerate(story.looks) if look.of is not None}
+        for cloud, at in self._nearest(story) if not parts else self._said(parts):
+            if story.looks[at].whole:
+                cloud.join(name, story.looks[at], given[at])
+
+    def _said(self, parts: Mapping[int, int]) -> Iterator[tuple[CloudLook, int]]:
+        """Yield each look with the number of the subcloud's that says to be part of it."""
+        for cloud in self.looks:
+            if cloud.own.seq in parts:
+                yield cloud, parts[cloud.own.seq]
+
+    def _nearest(self, story: SystemStory) -> Iterator[tuple[CloudLook, int]]:
+        """Yield each look with the number of the subcloud's that is nearest to it and to no other look."""
         at = 0
         for number, cloud in enumerate(self.looks if story.looks else ()):
             while at + 1 < len(story.looks) and not _is_nearer(
                 cloud.own, story.looks[at], story.looks[at + 1]
             ):
                 at += 1
-            look = story.looks[at]
             others = self.looks[max(0, number - 1) : number + 2]
-            if look.whole and not any(_is_nearer(look, other.own, cloud.own) for other in others):
-                cloud.join(name, look, given[at])
+            if not any(_is_nearer(story.looks[at], other.own, cloud.own) for other in others):
+                yield cloud, at
 
     # -- images ---------------------------------------------------------------------------------------
 

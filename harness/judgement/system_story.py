@@ -28,7 +28,8 @@ class Look:
 
     ``said``: kind of record (``image``, ``state``, ``label``, ``device``, ``host``, ``alarm``) -> its claims.
     ``cards``: card's name -> what was read from it; ``hosts``: hostname -> the same. ``asked``: the kinds
-    that were asked for. ``refusal``: the system's words, where it refused to say one of them.
+    that were asked for. ``refusal``: the system's words, where it refused to say one of them. ``of``: the
+    look at its system controller that it is part of, where that is known.
     """
 
     seq: int
@@ -40,6 +41,7 @@ class Look:
     cards: dict[str, Observation] = field(default_factory=dict)
     hosts: dict[str, Observation] = field(default_factory=dict)
     refusal: str = ""
+    of: int | None = None
 
     def card_at(self, hostname: Any, address: Any) -> str:
         """Return the card that answered at a host's address in this look; empty where none did."""
@@ -93,8 +95,8 @@ class SystemStory:
         """Take the next record of the system."""
         if isinstance(record, Intent):
             if record.operation == LOOK:
-                asked = record.parameters.get("asked", ())
-                self._open = Look(record.seq, self.name, moment_of(record), asked=tuple(asked))
+                asked, of = record.parameters.get("asked", ()), record.parameters.get("of")
+                self._open = Look(record.seq, self.name, moment_of(record), asked=tuple(asked), of=of)
             else:
                 self.changes.append(record)
         elif isinstance(record, Completion):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from harness.controlplane.cloud_gate import CloudGate
 from harness.controlplane.cloud_protocol import CENTRAL_REGION
 from harness.controlplane.gate import Gate
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import ConfigurationError, ControlPlaneError, HarnessError, InfrastructureError
 from harness.hosts.connect import connect
 from harness.judgement.records import Intent, Subject
 from harness.lab.system_bench import MakeGate, SystemBench, Way
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What a look at the system controller asks for.
 ASKED: Final = ("image", "label", "alarm", "subcloud", "strategy", "step")
+#: What a system, or the way to it, is to blame for.
+_UNANSWERED: Final = (ControlPlaneError, InfrastructureError)
 #: The region of the system controller's own sysinv: an image that is given to that does not reach subclouds.
 OWN_REGION: Final = "RegionOne"
 
@@ -149,26 +151,38 @@ class CloudBench:
     def look(self) -> None:
         """Record what the system controller says, then what each subcloud says and what its cards show.
 
-        A subcloud that does not answer keeps the others from being looked at no more than it must; that it
-        does not is recorded, and raised at the end.
+        A system that does not answer, or refuses to say something, keeps no other from being looked at; that
+        is recorded, and the first of it is raised at the end.
         """
-        driver = self.controller.driver
-        told = {"asked": list(ASKED), "subclouds": list(self.subclouds), "reporter": driver.reporter}
+        at, history, reporter = 0, self.controller.history, self.controller.driver.reporter
+        told = {"asked": list(ASKED), "subclouds": list(self.subclouds), "reporter": reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
-        with recorded_operation(self.controller.history, intent):
-            driver.images()
-            driver.labels()
-            self.driver.subclouds()
-            self.driver.progress()
-            driver.alarms()
-        failed: list[InfrastructureError] = []
+        failed: list[HarnessError] = []
+        try:
+            with self.controller.one_moment(), recorded_operation(history, intent) as underway:
+                at = underway.intent
+                self._ask_controller()
+        except _UNANSWERED as error:
+            failed.append(error)
         for subcloud in self.subclouds.values():
             try:
-                subcloud.look()
-            except InfrastructureError as error:
+                subcloud.look(of=at)
+            except _UNANSWERED as error:
                 failed.append(error)
         if failed:
             raise failed[0]
+
+    def _ask_controller(self) -> None:
+        """Ask for everything; what it refuses to say keeps it from saying no other thing."""
+        driver = self.controller.driver
+        refused: list[ControlPlaneError] = []
+        for ask in (driver.images, driver.labels, self.driver.subclouds, self.driver.progress, driver.alarms):
+            try:
+                ask()
+            except ControlPlaneError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
 
     def pass_time(self, seconds: float) -> None:
         """Let lab time pass where it is virtual, with all that falls due; a real lab's passes by itself."""

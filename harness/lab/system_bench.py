@@ -209,14 +209,15 @@ class SystemBench:
 
     # -- what is done with it -------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def look(self, of: int | None = None) -> None:
         """Record everything that the system says, and what each of its cards shows, at this moment.
 
+        :param of: the look at its system controller that it is part of.
         :raises HarnessError: it does not answer, or what it answers cannot be read.
         """
-        told = {"asked": list(ASKED), "reporter": self.driver.reporter}
+        told = {"asked": list(ASKED), "reporter": self.driver.reporter} | ({} if of is None else {"of": of})
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
-        with self._one_moment(), recorded_operation(self.history, intent) as underway:
+        with self.one_moment(), recorded_operation(self.history, intent) as underway:
             refused = list(self._refused())
             seen: set[str] = set()
             for name, placed in self.cards.items():
@@ -228,7 +229,7 @@ class SystemBench:
                 raise refused[0]
 
     @contextmanager
-    def _one_moment(self) -> Iterator[None]:
+    def one_moment(self) -> Iterator[None]:
         """Let a look be of one moment: of the lab's clock, and of what the system answers."""
         with ExitStack() as block:
             if isinstance(self.history, _LabTimed):

@@ -2,7 +2,10 @@
 
 import pytest
 
+from harness.inventory.load import load_inventory
 from harness.judgement.records import Claim, Fault, Intent, Observation
+from harness.lab.cloud_bench import narrowed_to_cloud
+from harness.lab.running import start_lab
 
 INVENTORY = """\
 version: 1
@@ -103,3 +106,67 @@ def test_scenarios_about_a_cloud_are_judged(cloud_plan) -> None:
         str(r.parameters["subclouds"]) for r in said if isinstance(r, Intent) and "subclouds" in r.parameters
     }
     assert looked == {"['sub1', 'sub2']"}
+
+
+REAL = """
+import pytest
+
+def test_is_orchestrated(cloud):
+    cloud.controller.apply(cloud.controller.upload("A/csk0"))
+    cloud.audit()
+    assert cloud.orchestrate().state == "complete"
+    cloud.audit()
+
+def test_what_cannot_be_undone_needs_the_command_line(cloud):
+    cloud.controller.upload("root-key-A")
+
+def test_nothing_is_brought_about(cloud):
+    cloud.disturb("dcmanager", False)
+
+@pytest.mark.hil_release("corrected")
+def test_no_real_cloud_is_without_defects(cloud):
+    raise AssertionError("it is")
+"""
+#: Lab seconds that pass in one of a real cloud, so that its audits come.
+SCALE = 60.0
+
+
+@pytest.fixture
+def real_plan(plan, monkeypatch, tmp_path):
+    """A plan over a cloud that the harness takes for a real one: by URL and over SSH, without a bench."""
+    own = tmp_path / "inventory.yaml"
+    own.write_text(INVENTORY, encoding="utf-8")
+    with start_lab(narrowed_to_cloud(load_inventory(own), None, "center"), scale=SCALE) as lab:
+        doors, lines = lab.doors, ["version: 1", "default_lab: real", "labs:", "  real:", "    controllers:"]
+        for name, door in doors.controllers.items():
+            monkeypatch.setenv(f"PASSWORD_{name}", door.password)
+            role = "role: system-controller" if name == "center" else "role: subcloud, parent: center"
+            login = f"user: {door.user}, credentials: {{env: PASSWORD_{name}}}"
+            lines.append(f"      {name}: {{{role}, url: '{door.url}', {login}}}")
+        lines.append("    hosts:")
+        for name, door in doors.hosts.items():
+            host = lab.entry.hosts[name]
+            cards = [f"{card.name}: {{address: '{card.address}'}}" for card in host.cards.values()]
+            lines += [
+                f"      {name}:",
+                f"        system: {host.system}",
+                f"        ssh: {{address: {door.address}, port: {door.port}, user: {door.user}, "
+                f"known_hosts: '{doors.known_hosts}', credentials: {{key_file: '{doors.key_file}'}}}}",
+                f"        cards: {{{', '.join(cards)}}}",
+            ]
+        (plan.folder / "inventory.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        yield plan
+
+
+def test_a_real_cloud_is_driven_like_an_emulated_one(real_plan) -> None:
+    done = real_plan.run(REAL, "--hil-way=cli")
+    assert done.states == {
+        "test_is_orchestrated": "as-stated",
+        "test_what_cannot_be_undone_needs_the_command_line": "REFUSED",
+        "test_nothing_is_brought_about": "NOT_APPLICABLE",
+        "test_no_real_cloud_is_without_defects": "NOT_APPLICABLE",
+    }
+    running = [
+        r.values["bitstream_id"] for r in done.records if r.kind == "observation" and r.probe == "card"
+    ]
+    assert running[-1] != running[0], "the image runs"
