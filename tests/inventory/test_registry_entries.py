@@ -59,6 +59,7 @@ def test_an_emulated_registry_needs_no_setting(written) -> None:
         "cache": True,
         "delete": True,
         "drain": None,
+        "defects": (),
     }
 
 
