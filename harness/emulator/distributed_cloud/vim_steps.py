@@ -132,7 +132,7 @@ class Steps:
             "swact-hosts": Kind(self._swact, lambda step: _DONE),
             "lock-hosts": Kind(self._lock, self._locked),
             "unlock-hosts": Kind(self._unlock, self._unlocked),
-            STABILIZE: Kind(_wait, lambda step: _DONE),
+            STABILIZE: Kind(self._settle, self._settled),
         }
         return kinds[name]
 
@@ -226,6 +226,20 @@ class Steps:
     def _unlocked(self, step: Step) -> Outcome:
         good = all(_up(host["administrative"], host["operational"]) for host in self._hosts(step))
         return _DONE if good else _WAITING
+
+    def _settle(self, step: Step) -> Outcome:
+        step.before = self._states()
+        return _WAITING
+
+    def _settled(self, step: Step) -> Outcome:
+        """A host that is not what it was when the wait began fails it (seen at its end; inferred)."""
+        now = self._states()
+        changed = [name for name, state in step.before.items() if now.get(name) != state]
+        return (FAILED, f"host {changed[0]} changed state unexpectedly") if changed else _DONE
+
+    def _states(self) -> dict[str, str]:
+        hosts = self._database.all("i_host")
+        return {host["hostname"]: f"{host['administrative']}-{host['operational']}" for host in hosts}
 
     def _hosts(self, step: Step) -> list[Row]:
         return [host for host in self._database.all("i_host") if host["hostname"] in step.hosts]

@@ -25,12 +25,16 @@ AT_WORK: Final = ("building", "applying", "aborting")
 
 @dataclass(slots=True)
 class Step:
-    """One step of a stage. ``hosts``: name -> UUID. ``done``: host -> whether its update is well."""
+    """One step of a stage. ``hosts``: name -> UUID. ``done``: host -> whether its update is well.
+
+    ``before``: host -> its state when the step began, where that must not change.
+    """
 
     name: str
     timeout: int
     hosts: dict[str, str] = field(default_factory=dict)
     done: dict[str, bool] = field(default_factory=dict)
+    before: dict[str, str] = field(default_factory=dict)
     result: str = INITIAL
     reason: str = ""
     began: str = ""

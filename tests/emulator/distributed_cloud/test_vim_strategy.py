@@ -297,6 +297,20 @@ def test_an_alarm_that_came_after_the_build_fails_the_apply(lab: Lab) -> None:
     assert lab.statuses() == ["pending"]
 
 
+def test_a_host_that_changes_while_the_system_stabilizes_fails_the_strategy(lab: Lab) -> None:
+    ready(lab)
+    act(lab, "apply-all")
+    while steps(strategy(lab))[-1][1] != "wait":
+        sleep(lab, 1)
+    set_host(lab, operational="disabled")
+    sleep(lab, 70)
+    assert steps(strategy(lab))[-1] == (
+        "system-stabilize",
+        "failed",
+        "host controller-0 changed state unexpectedly",
+    )
+
+
 def test_an_aborted_update_fails(lab: Lab) -> None:
     ready(lab)
     apply(lab, 30)
