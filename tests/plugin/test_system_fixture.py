@@ -74,6 +74,7 @@ def test_goes_on_without_its_agent(system):
     system.disturb("agents", False, at="programming")
     system.at("programming", system.look)
     system.update()
+    system.disturb("agents", True)
     system.pass_time(200)
 
 def test_nothing_comes_to_a_point(system):
@@ -114,7 +115,7 @@ def test_scenarios_about_a_system_are_judged(system_plan) -> None:
         "test_asks_the_other_way[cli]": "NOT_APPLICABLE",
     }
     assert "key-cancellation" in done.scenarios["test_is_not_permitted[silent]"]["reason"]
-    cards = [r for r in done.records if isinstance(r, Observation) and "system" in r.values]
+    cards = [r for r in done.records if isinstance(r, Observation) and r.probe == "card"]
     assert {card.subject.identity for card in cards} == {"64:4c:36:00:00:01", "64:4c:36:00:00:02"}
     said = [r for r in done.records if isinstance(r, Claim | Intent | Observation)]
     assert all(record.source_time for record in said), "all of it has its lab time"
@@ -124,6 +125,7 @@ def test_scenarios_about_a_system_are_judged(system_plan) -> None:
         ("look", "programming", "armed"),
         ("agents", "programming", "fired"),
         ("look", "programming", "fired"),
+        ("agents", "between-acts", "fired"),
         ("agents", "programming", "armed"),
         ("agents", "programming", "not-reached"),
     ]
