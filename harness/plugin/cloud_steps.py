@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.plugin.clouds import Cloud
 
 
-@is_step("subcloud", of="cloud", gives="system", name="text", do="steps")
+@is_step("subcloud", of="cloud", name="text", do="steps")
 def subcloud(cloud: Cloud, name: str, do: Callable[..., Any]) -> None:
     """Take steps of a system on a subcloud, where they would else be the system controller's."""
     from harness.inventory.entries import unknown_name

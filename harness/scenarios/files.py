@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -75,7 +75,7 @@ class ScenarioFile:
     @cached_property
     def fixtures(self) -> frozenset[str]:
         """What the steps are done by. What a system does in a scenario about a cloud, its controller does."""
-        found = frozenset[str]().union(*(_fixtures(variant.calls) for variant in self.variants))
+        found = frozenset(call.step.fixture for call in self.calls)
         return found - {"system"} if "cloud" in found else found
 
 
@@ -94,14 +94,6 @@ def _all_calls(calls: Any) -> Iterator[Call]:
         for value in call.arguments.values():
             if isinstance(value, tuple) and _are_calls(value):
                 yield from _all_calls(value)
-
-
-def _fixtures(calls: Iterable[Call]) -> set[str]:
-    found: set[str] = set()
-    for call in calls:
-        within = [_fixtures(v) for v in call.arguments.values() if isinstance(v, tuple) and _are_calls(v)]
-        found |= {call.step.fixture} | (set[str]().union(*within) - {call.step.gives})
-    return found
 
 
 def _are_calls(values: tuple[Any, ...]) -> bool:

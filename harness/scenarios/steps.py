@@ -18,15 +18,13 @@ class Step:
     """One step, by its name in files.
 
     ``fixture``: what it is done by; ``call`` takes that first. ``kinds``: argument -> the kind of its values
-    (:data:`harness.scenarios.kinds.KINDS`). The first argument stands beside the step's name. ``gives``: the
-    fixture that it hands to the steps within it; empty where it takes none, or changes none.
+    (:data:`harness.scenarios.kinds.KINDS`). The first argument stands beside the step's name.
     """
 
     name: str
     fixture: str
     call: Callable[..., Any]
     kinds: Mapping[str, str]
-    gives: str = ""
 
     @property
     def about(self) -> str:
@@ -71,11 +69,10 @@ class Step:
 STEPS: dict[str, Step] = {}
 
 
-def is_step(name: str, /, *, of: str, gives: str = "", **kinds: str) -> Callable[[F], F]:
+def is_step(name: str, /, *, of: str, **kinds: str) -> Callable[[F], F]:
     """Let a method, or a function that takes a fixture first, be the step ``name`` of scenario files.
 
-    :param of: the name of the fixture. :param gives: the fixture that it hands to the steps within it.
-    :param kinds: argument -> kind; those that are not named cannot be
+    :param of: the name of the fixture. :param kinds: argument -> kind; those that are not named cannot be
         given in a file. The first is the one that stands beside the step's name.
     """
 
@@ -83,7 +80,7 @@ def is_step(name: str, /, *, of: str, gives: str = "", **kinds: str) -> Callable
         known = STEPS.get(name)
         if known is not None and known.call.__qualname__ != call.__qualname__:
             raise HarnessBug(f"Two methods are the step {name!r}: {known.call} and {call}.")
-        STEPS[name] = Step(name, of, call, kinds, gives)
+        STEPS[name] = Step(name, of, call, kinds)
         return call
 
     return register

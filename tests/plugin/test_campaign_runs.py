@@ -20,6 +20,10 @@ def test_not_as_stated(card):
 def test_flash(flash):
     flash("A/csk0", lands(DOC), activate=False)
 
+@pytest.mark.parametrize("row", [1, 2])
+def test_rows(flash, row):
+    flash("A/csk0", lands(DOC), activate=False)
+
 def test_again(flash):
     flash("A/csk1", lands(DOC), activate=False)
 """
@@ -117,14 +121,19 @@ def test_updates_of_a_real_card_are_counted_beforehand(campaign, real) -> None:
     """Each scenario has one cell before any has a second one."""
     real()
     run = campaign(
-        "scenarios: {path: test_plan.py, ids: [test_reset, test_flash, test_again]}\n"
-        "devices: one\nrepeat: 2\nbudget: {flashes: 3}\n",
+        "scenarios: {path: test_plan.py, ids: [test_rows, test_again, test_reset]}\n"
+        "devices: one\nrepeat: 2\nbudget: {flashes: 5}\n",
         "--collect-only",
         "-q",
     )
     assert listed(run) == [
-        *(f"test_{name}[one/card0-round1]" for name in ("reset", "flash", "again")),
-        *(f"test_{name}[one/card0-round2]" for name in ("reset", "flash")),
+        "test_reset[one/card0-round1]",
+        "test_rows[one/card0-1-round1]",
+        "test_rows[one/card0-2-round1]",
+        "test_again[one/card0-round1]",
+        "test_reset[one/card0-round2]",
+        "test_rows[one/card0-1-round2]",
+        "test_again[one/card0-round2]",
     ]
 
 
