@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.images.recipes import Recipe
 
 #: Steps of one history; after so many of them a new card is taken.
-_HISTORY: Final = 50
+_HISTORY: Final = 100
 #: Histories between two looks at the clock.
 _CHUNK: Final = 10
 _PHASES: Final = ("preparing", "transferring", "authenticating", "copying", "keys")

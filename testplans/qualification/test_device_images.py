@@ -181,6 +181,14 @@ def test_a_label_of_no_device_goes_with_its_image(system) -> None:
     system.look()
 
 
+def test_a_label_that_an_image_was_applied_to_goes_with_it(system) -> None:
+    """Deleted as it is; no device carries the label."""
+    image = system.upload("A/csk0")
+    system.apply(image, site="elsewhere")
+    system.attempt(system.delete, image)
+    system.look()
+
+
 def test_a_label_is_not_given_twice(system) -> None:
     """The same key and value to the same device."""
     system.label(site="lab")
@@ -210,5 +218,5 @@ def test_an_upload_under_an_id_that_is_none_is_refused(system) -> None:
 @pytest.mark.parametrize("system", ["containers"], indirect=True)
 def test_a_reset_that_was_cut_short_is_made_at_the_next_boot(system) -> None:
     """The tools run in containers; the power goes while one resets the card."""
-    system.disturb("power-cut", at="reset")
+    system.disturb_host("power-cut-in-container")
     system.boot()
