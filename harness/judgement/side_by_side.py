@@ -124,13 +124,13 @@ def _of_cloud(cloud: CloudStory) -> Iterator[Row]:
 def _device(cloud: CloudStory, look: CloudLook, verdict: Verdict) -> str:
     """Return what a verdict is about: a card, a subcloud, or the controller."""
     subject = verdict.subject
-    system, kind, *rest = subject.name.split("/")
+    system, *about = subject.name.split("/")
     if system in look.subclouds:
         return _card(look.subclouds[system], verdict) or system
-    if kind in ("subcloud", "step"):
-        return rest[0]
-    if kind == "alarm":
-        return rest[-1].removeprefix("subcloud=").removesuffix(".resource=firmware")
+    if about[:1] in (["subcloud"], ["step"]):
+        return about[-1]
+    if about[:1] == ["alarm"]:
+        return about[-1].removeprefix("subcloud=").removesuffix(".resource=firmware")
     return cloud.controller.name
 
 

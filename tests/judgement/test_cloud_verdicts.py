@@ -5,11 +5,20 @@ Expected values are those of the first field report and of the fact sheet of Sta
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.judgement.judge import judge
 from harness.judgement.model import Outcome, VerdictKind
-from harness.judgement.records import from_json, to_json
+from harness.judgement.records import Claim, Completion, Observation, Record, from_json, to_json
 from harness.judgement.side_by_side import FIRMWARE, side_by_side
+from harness.judgement.values import Unknown
 from tests.judgement.cloud_records import (
     CANCEL_1,
     IMAGE_2,
@@ -567,3 +576,35 @@ class TestTheVault:
 
     def test_an_image_that_a_subcloud_has_was(self, one: Cloud) -> None:
         assert one.kind(UPLOAD) is MATCH
+
+
+#: What a field can be that another program wrote, or that this way in does not show.
+ODD = (None, "", "garbage", Unknown("not shown"), True, False, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from([0.01, 0.05, 0.2]))
+def test_records_that_are_damaged_or_missing_are_judged_as_well(chance: Random, share: float) -> None:
+    """Nothing is made of them that is not a verdict; `hil status` shows what there is."""
+    damaged = [d for record in REPORTED if (d := _damaged(record, chance, share)) is not None]
+    assert judge(damaged).outcomes is not None
+    assert all(isinstance(row.verdict, VerdictKind) for row in side_by_side(damaged))
+
+
+REPORTED = field_report().records
+
+
+def _damaged(record: Record, chance: Random, share: float) -> Record | None:
+    if chance.random() > share:
+        return record
+    if isinstance(record, Claim) and record.statement:
+        return replace(record, statement=_changed(record.statement, chance))
+    if isinstance(record, Observation):
+        return replace(record, values=_changed(record.values, chance))
+    if isinstance(record, Completion):
+        return replace(record, how=chance.choice(["raised", "never", "timed-out"]))
+    return None
+
+
+def _changed(fields: Mapping[str, Any], chance: Random) -> dict[str, Any]:
+    return {**fields, chance.choice(sorted(fields)): chance.choice(ODD)}

@@ -13,7 +13,6 @@ from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory
 from harness.judgement.grouping import word
 from harness.judgement.model import Outcome, OutcomeOf, Verdict, VerdictKind, worst_outcome
 from harness.judgement.records import Claim, Subject
-from harness.judgement.system_story import shown
 from harness.judgement.values import Unknown, Value
 
 STEP: Final = "dcmanager-step"
@@ -183,8 +182,8 @@ def _of_step(
     elif state not in _IDLE and times[0] > STEP_SECONDS:
         kind = VerdictKind.LOST if last else VerdictKind.STALE
         truth = f"for {times[0]:.0f} s, and a step is given up after {STEP_SECONDS:.0f} s; {truth}"
-    details = claim.statement.get("details")
-    said = f"the step of {name} is {state}" + (f" ({shown(details)})" if details else "")
+    details = word(claim.statement, "details")
+    said = f"the step of {name} is {state}" + (f" ({details})" if details else "")
     return _told(kind, STEP, claim, said, truth or "no image is owed to it", due)
 
 
