@@ -120,6 +120,8 @@ class Region:
 def _cards(system: System) -> dict[str, Mapping[str, str]]:
     found: dict[str, Mapping[str, str]] = {}
     for hostname, agent in system.agents.items():
+        if not agent.host.powered:
+            raise RegionError(f"{hostname} of {system.name} does not answer")
         host = system.database.one("i_host", hostname=hostname)
         read = {card["pciaddr"]: card for card in agent.read_cards()}
         for device in system.database.all("pci_devices", host_id=host["id"] if host else None):

@@ -7,8 +7,6 @@ from support.cloud_lab import CloudLab, MakeCloud
 
 from harness.emulator.card import CardState
 
-KEYED = CardState(sr_root="ab" * 32)
-
 
 def prepare(lab: CloudLab, recipe: str = "unsigned") -> str:
     """Label the card of every subcloud, and have an image applied to that label on the controller."""
@@ -37,3 +35,50 @@ def test_strategy_brings_the_image_to_every_card(make_cloud: MakeCloud, release:
     lab.delete()
     assert lab.central.api("dcmanager", "GET", "/v1.0/sw-update-strategy?type=firmware").status_code == 404
     assert lab.system("sub1").vim.strategy() is None
+
+
+def test_what_the_controller_does_not_list_any_more_is_taken_from_the_subcloud(make_cloud: MakeCloud) -> None:
+    lab = make_cloud("corrected")
+    first = prepare(lab)
+    assert lab.orchestrate() == "complete"
+    lab.delete()
+    lab.change(first, "remove", "k=v")
+    second = lab.upload("A/csk0", bitstream_id="11")
+    lab.change(second, "apply", "k=v", "other=1")
+    change = {"params": {"action": "apply"}, "json": [{"other": "1"}]}
+    lab.sub("sub1").api("platform", "PATCH", f"/v1/device_images/{first}", **change)
+    lab.audit()
+    assert lab.orchestrate() == "complete"
+    applied = {i["uuid"]: i["applied"] for i in lab.sub("sub1").get("/device_images")["device_images"]}
+    assert applied == {first: False, second: True}
+
+
+def test_a_strategy_that_is_left_in_a_vim_makes_room(make_cloud: MakeCloud) -> None:
+    lab = make_cloud("head")
+    vim = lab.system("sub1").vim
+    vim.create()
+    lab.pass_time(300)
+    left = vim.strategy()
+    assert left is not None and left["state"] == "build-failed"
+    prepare(lab)
+    assert lab.orchestrate() == "complete"
+    there = vim.strategy()
+    assert there is not None and there["uuid"] != left["uuid"]
+
+
+def test_an_image_that_is_deleted_leaves_the_vault(make_cloud: MakeCloud) -> None:
+    lab = make_cloud("head")
+    uuid = lab.upload("unsigned")
+    image = lab.central.get(f"/device_images/{uuid}")
+    assert lab.cloud.vault.read(image) is not None
+    assert lab.central.api("proxy", "DELETE", f"/v1/device_images/{uuid}").status_code == 202
+    assert lab.cloud.vault.read(image) is None
+
+
+def test_a_host_that_is_off_leaves_the_status_as_it_is(make_cloud: MakeCloud) -> None:
+    lab = make_cloud("corrected")
+    prepare(lab)
+    assert lab.orchestrate() == "complete"
+    lab.machines["sub1"].power_off()
+    lab.cloud.audit_now()
+    assert lab.statuses() == {"sub1": "in-sync"}
