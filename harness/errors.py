@@ -57,6 +57,14 @@ class BlockedError(InfrastructureError):
     """The scenario could not run; the message names what is missing."""
 
 
+class LeasedError(BlockedError):
+    """Somebody else has the lease of a card; the message says who, why and until when."""
+
+
+class LeaseLostError(InfrastructureError):
+    """The lease of a card is another's by now, or was broken; nothing more is written to the card."""
+
+
 class NotOfferedError(BlockedError):
     """The card's driver, or a system's release or way in, does not offer what was asked; nothing changed."""
 

@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "inventory": {"errors", "yaml_text"},
     "record": {"errors", "judgement"},
     "hosts": {"errors", "judgement.values", "inventory"},
-    "leases": {"errors", "judgement.values", "inventory", "hosts"},
+    "leases": {"errors", "judgement.values", "inventory", "hosts", "store.opening", "store.tables"},
     "cards": {"errors", "hosts", "images", "judgement", "record", "leases", "inventory"},
     "registry": {"errors", "packages", "hosts", "judgement", "record", "inventory", "faults.watchdog"},
     "controlplane": {"errors", "hosts", "images", "judgement", "record", "inventory", "cards.interlock"},

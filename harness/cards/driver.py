@@ -64,6 +64,7 @@ class CardDriver:
     :param tools: ``fpgasupdate``, ``fpgainfo``, ``rsu``, ``docker``, ``ctr`` -> name or path on the host.
     :param upload_dir: folder on the host for images. :param locks: folder for the exclusive hold.
     :param settle: seconds that a card may take to answer after a reset.
+    :param fence: raises unless the card may be written to now; asked before each write.
     """
 
     def __init__(
@@ -79,19 +80,18 @@ class CardDriver:
         upload_dir: str = "/tmp",
         locks: str = LOCK_FOLDER,
         settle: float = SETTLE,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self.host = host
         self.name = f"{host.name}/{entry.name}"
         self._entry = entry
-        self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks)
+        self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks, fence=fence)
         self._record = Recorder(history)
-        self._sysfs = sysfs
-        self._reader = CardReader(host, sysfs)
+        self._sysfs, self._reader = sysfs, CardReader(host, sysfs)
         #: The boot during which an update began whose end nothing shows (generation A).
         self._unseen: str | None = None
         self._settle = settle
-        self._address = entry.address
-        self._identity = entry.identity
+        self._address, self._identity = entry.address, entry.identity
         self._runner = ToolRunner(
             host,
             self._gate,

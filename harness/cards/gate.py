@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from harness.cards.eras import FLASHER, IMAGE, RESETTER, Place
@@ -46,6 +46,7 @@ class Gate:
     :param real: whether it is real hardware. :param allowed: what ``--hil-irreversible`` names.
     :param tools: ``fpgasupdate``, ``rsu`` -> name or path on the host.
     :param locks: folder of the locks on the host.
+    :param fence: raises unless the card may be written to now: asked before each permit that reaches it.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Gate:
         allowed: Collection[str],
         tools: Mapping[str, str] | None = None,
         locks: str = LOCK_FOLDER,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self._host = host
         self._entry = entry
@@ -64,6 +66,7 @@ class Gate:
         self._allowed = frozenset(allowed)
         self._tools = dict(tools or {})
         self._locks = locks
+        self._fence = fence
         self._known: tuple[bytes, ImageFacts] | None = None
 
     @property
@@ -107,6 +110,7 @@ class Gate:
         """Return the permit to put the image ``data`` at ``path``."""
         facts = self.image(data, path)
         _must(_UPLOADED, path)
+        self._fence()
         return _AUTHORITY.write("upload", self._host, path, facts.sha256, self._entry.name)
 
     def flash(
@@ -128,6 +132,7 @@ class Gate:
         _must(_ADDRESS, address)
         command = held(self._checked(place).flash(path, address), identity, self._locks)
         argv = _started(command, (path, sha256_on_host))
+        self._fence()
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def kernel_upload(
@@ -152,6 +157,7 @@ class Gate:
                 raise HarnessBug(f"{path!r} is not where the kernel looks for a file that is named to it.")
             writes = f"printf %s {name} > {interface}/filename"
         argv = _started(held(["sh", "-c", writes], identity, self._locks), (path, sha256_on_host))
+        self._fence()
         return _AUTHORITY.command("flash", self._host, argv, self._entry.name)
 
     def _arrived(self, data: bytes, sha256_on_host: str, path: str) -> None:
@@ -178,10 +184,14 @@ class Gate:
             raise RefusedError(f"There is no reset {kind!r} with page {page!r} of an N3000.")
         words = (kind, address, *(("-p", page) if page else ()))
         argv = _started(held(self._checked(place).ask("rsu", *words), identity, self._locks))
+        self._fence()
         return _AUTHORITY.command("reset", self._host, argv, self._entry.name)
 
     def signal(self, name: str, pid: int) -> Permit:
-        """Return the permit to send the signal ``name`` to a tool that this card's driver started."""
+        """Return the permit to send the signal ``name`` to a tool that this card's driver started.
+
+        It reaches nobody else's tool, and so needs no lease: one that is lost must still end.
+        """
         if name not in _SIGNALS or pid <= 1:
             raise RefusedError(
                 f"The signal {name!r} is not sent to process {pid}.",
@@ -193,6 +203,7 @@ class Gate:
         """Return the permit to write to ``path``, the cancel attribute of the card's update interface."""
         _must(_CANCEL, path)
         argv = ["sh", "-c", f"echo 1 > {shlex.quote(path)}"]
+        self._fence()
         return _AUTHORITY.command("cancel-update", self._host, argv, self._entry.name)
 
     def report(self, topic: str, address: str, place: Place) -> Permit:
@@ -206,6 +217,7 @@ class Gate:
         """Return the permit to remove a tool's ``container`` that an earlier run has left behind."""
         if container not in (FLASHER, RESETTER):
             raise HarnessBug(f"{container!r} is no container of the card's tools.")
+        self._fence()
         return _AUTHORITY.command(
             "remove", self._host, self._checked(place).remove(container), self._entry.name
         )

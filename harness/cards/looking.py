@@ -147,7 +147,7 @@ def wait_until_idle(read: Callable[[], CardTruth], card: str, deadline: float) -
     while isinstance(truth.update_status, str) and truth.update_status != "idle":
         if time.monotonic() + pause > end:
             raise DeadlineError(
-                f"Waited {deadline:g} s for the update of {card} to end after its tool had; "
+                f"Waited {deadline:g} s for the update of {card} to end; "
                 f"the last status was {truth.update_status!r}.",
                 hint="The card's BMC may hang; a power cycle of the host ends that.",
             )

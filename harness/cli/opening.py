@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from harness.hosts.protocol import Host
     from harness.inventory.model import Inventory, Lab
     from harness.lab.running import RunningLab
+    from harness.leases.holder import LeaseHolder
     from harness.plugin.images import Image
     from harness.plugin.run_history import RunHistory
     from harness.record.history import History
@@ -62,20 +64,30 @@ def opened(
     *,
     scale: float | None = None,
     through: Callable[[Host], Host] | None = None,
+    leased: str = "",
+    reports: Path = Path("reports"),
 ) -> Iterator[CardDriver]:
     """Give the driver of ``card`` in its lab, which is started for as long where it is not kept running.
 
     :param through: puts something between the driver and its host.
     :param scale: lab seconds in a real one, for a lab that is started here; None: as many as there are.
+    :param leased: what the card's lease is taken for, from the start; else before the first write.
     """
     from harness.cards.driver import CardDriver
     from harness.cards.interlock import named_acts
     from harness.hosts.connect import connect
+    from harness.lab.leasing import leases_of
 
     allowed = named_acts(irreversible, "--irreversible")
     entry = inventory.lab(lab)
     host, card_entry = entry.card(card)
-    with running_lab(inventory, entry, scale) as running:
+    with (
+        closing(leases_of(history.path.parent.name, reports)) as leases,
+        running_lab(inventory, entry, scale, leases) as running,
+    ):
+        if leased:
+            running.leases.reason = leased
+            running.leases.hold(card)
         reached = connect(host, running.access(host.name))
         try:
             yield CardDriver(
@@ -87,6 +99,7 @@ def opened(
                 sysfs=host.sysfs,
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
+                fence=partial(running.leases.check, card),
             )
         finally:
             reached.close()
@@ -125,7 +138,17 @@ def recorded(
         subject, expects = Subject("card", card, host=host.name), Expectation().to_json()
         history.add(ScenarioStarted(scenario=scenario, subject=subject, expects=expects))
         try:
-            with opened(card, inventory, lab, history, irreversible, scale=scale, through=through) as driver:
+            with opened(
+                card,
+                inventory,
+                lab,
+                history,
+                irreversible,
+                scale=scale,
+                through=through,
+                leased=command,
+                reports=reports,
+            ) as driver:
                 yield driver
         except BaseException as error:
             failure = error
@@ -155,17 +178,22 @@ def _concluded(scenario: str, history: RunHistory, failure: BaseException | None
         return _tell(history)
 
 
-def running_lab(inventory: Inventory, entry: Lab, scale: float | None = None) -> RunningLab:
-    """Return the emulated lab that `hil lab up` keeps running, where it does; else start one for now."""
+def running_lab(
+    inventory: Inventory, entry: Lab, scale: float | None = None, leases: LeaseHolder | None = None
+) -> RunningLab:
+    """Return the emulated lab that `hil lab up` keeps running, where it does; else start one for now.
+
+    :param leases: as :func:`harness.lab.running.start_lab` has it.
+    """
     from harness.lab.background import background_lab
     from harness.lab.running import start_lab
 
     kept = background_lab(inventory, entry.name)
     if kept.pid() is not None:
-        return kept.attach(inventory)
+        return kept.attach(inventory, leases)
     if entry.emulated:
         typer.echo("(an emulated lab for this command only; `hil lab up` keeps one)", err=True)
-    return start_lab(inventory, entry.name, scale=scale)
+    return start_lab(inventory, entry.name, scale=scale, leases=leases)
 
 
 @contextmanager

@@ -74,7 +74,16 @@ def run(
     ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
     seed: SeedOption = None,
-    workers: Annotated[int, typer.Option("-n", min=0, help="Run in this many processes.")] = 0,
+    workers: Annotated[
+        str, typer.Option("-n", metavar="NUMBER", help="Run in this many processes; auto: one for each card.")
+    ] = "0",
+    leases: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The leases of cards; default: HIL_LEASES, else the index."),
+    ] = None,
+    lease_wait: Annotated[
+        float, typer.Option(min=0, help="Seconds that a card which another run has is waited for.")
+    ] = 0.0,
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
     ] = "text",
@@ -88,7 +97,7 @@ def run(
     # Node ids count from here, so that they can be typed as they are printed.
     arguments = [*meant.places, *meant.arguments, f"--rootdir={Path.cwd()}", f"--hil-reports={reports}"]
     given = {"store": store, "inventory": inventory, "lab": lab, "registry": registry, "way": way}
-    given |= {"irreversible": irreversible}
+    given |= {"irreversible": irreversible, "leases": leases, "lease-wait": str(lease_wait or "")}
     arguments += [f"--hil-{name}={value}" for name, value in given.items() if value]
     arguments += release_arguments(release, defect, without_defect)
     arguments += [f"--hil-device={name}" for name in device or []]
@@ -102,13 +111,18 @@ def run(
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
 
 
-def _plugins(allure: Path | None, workers: int) -> list[str]:
-    """Return which plugins pytest loads: those that are asked for."""
+def _plugins(allure: Path | None, workers: str) -> list[str]:
+    """Return which plugins pytest loads: those that are asked for.
+
+    :raises ConfigurationError: ``workers`` is no number, and not ``auto``.
+    """
+    if workers != "auto" and not workers.isdecimal():
+        raise ConfigurationError(f"-n {workers} is no number of processes.", hint="Such as -n 4, or -n auto.")
     # allure-pytest costs 160 ms of every start; it is loaded only where results are wanted.
     arguments = [f"--alluredir={allure}"] if allure else ["-p", "no:allure_pytest"]
     # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
     arguments += ["-p", "no:hypothesispytest"]
-    return [*arguments, *(["-n", str(workers)] if workers else ["-p", "no:xdist"])]
+    return [*arguments, *(["-n", workers] if workers.strip("0") else ["-p", "no:xdist"])]
 
 
 def _check(targets: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from harness.cards.interlock import CardEntry
@@ -31,8 +31,9 @@ class CloudGate(Gate):
         *,
         real: bool,
         allowed: Collection[str] = frozenset(),
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(name, cards, real=real, allowed=allowed)
+        super().__init__(name, cards, real=real, allowed=allowed, fence=fence)
         self._cloud = cloud
         self._subclouds: dict[str, tuple[Gate, Reading]] = {}
 
@@ -59,7 +60,7 @@ class CloudGate(Gate):
         """
         if change.act == "strategy-apply":
             self._check_steps(system.images())
-        return Permits(change, self.name)
+        return Permits(change, self.name, self._fence)
 
     def _check_steps(self, images: Collection[DeviceImage]) -> None:
         for name in self._reached():

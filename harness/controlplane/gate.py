@@ -43,13 +43,16 @@ class Permits:
 
     change: Change | StrategyChange
     reason: str
+    fence: Callable[[], None] = lambda: None
 
     def command(self, host: str, words: Sequence[str]) -> Permit:
         """Return the permit to ask exactly ``words`` of ``host``."""
+        self.fence()
         return _AUTHORITY.command(self.change.act, host, words, self.reason)
 
     def write(self, host: str, path: str) -> Permit:
         """Return the permit to put the image of the change at ``path`` of ``host``."""
+        self.fence()
         image = self.change.image if isinstance(self.change, Change) else None
         if image is None:
             raise HarnessBug(f"A {self.change.act} has no image to write.")
@@ -66,6 +69,7 @@ class Gate:
     :param name: the controller's name. :param cards: where the system has the cards of the inventory.
     :param real: whether they are real hardware. :param allowed: what ``--hil-irreversible`` names.
     :param above: of a subcloud: the gate of its system controller, and what that shows of images.
+    :param fence: raises unless its cards may be changed now; asked before each permit.
     """
 
     def __init__(
@@ -76,9 +80,11 @@ class Gate:
         real: bool,
         allowed: Collection[str] = frozenset(),
         above: tuple[Gate, Reading] | None = None,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self._above = above
+        self._fence = fence
         self._cards = dict(cards)
         self._real = real
         self._allowed = frozenset(allowed)
@@ -118,7 +124,7 @@ class Gate:
             self._upload(change)
         for facts, uuid, place in self._brought(change, system):
             self._check(facts, uuid, place)
-        return Permits(change, self.name)
+        return Permits(change, self.name, self._fence)
 
     # -- what a change brings -------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from harness.lab.specification import specification
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
+    from harness.leases.holder import LeaseHolder
 
 #: Where labs are kept, below the directory of their inventory.
 LABS = Path(".hil/labs")
@@ -170,9 +171,10 @@ class BackgroundLab:
             hint="The directory of the inventory must be yours, with space on its disk.",
         )
 
-    def attach(self, inventory: Inventory) -> RunningLab:
+    def attach(self, inventory: Inventory, leases: LeaseHolder | None = None) -> RunningLab:
         """Return the running lab; closing that leaves it running. :raises ConfigurationError: none runs."""
-        return RunningLab(inventory.lab(self.lab_name()), self.doors())
+        kept = str(self.directory.resolve())
+        return RunningLab(inventory.lab(self.lab_name()), self.doors(), leases=leases, kept=kept)
 
     def down(self, *, forget: bool = False) -> bool:
         """Stop the lab; return whether it ran. What the cards hold is kept, unless ``forget``.

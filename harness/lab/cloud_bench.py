@@ -132,7 +132,8 @@ class CloudBench:
             for host in hosts
             for card in host.cards.values()
         }
-        return CloudGate(self.name, cards, asked, real=self._lab.entry.is_real(self.name), allowed=allowed)
+        real, fence = self._lab.entry.is_real(self.name), partial(self._lab.leases.check_system, self.name)
+        return CloudGate(self.name, cards, asked, real=real, allowed=allowed, fence=fence)
 
     def _system(self, name: str, region: str, gated: MakeGate, allowed: frozenset[str]) -> SystemBench:
         opened = SystemBench(

@@ -11,10 +11,12 @@ from harness.errors import BlockedError, ConfigurationError, DeadlineError, Infr
 from harness.hosts.access import Access
 from harness.lab.bench import Bench, PowerAct
 from harness.lab.emulator import Doors, EmulatorProcess
+from harness.lab.leasing import LabLeases, leases_of
 from harness.lab.specification import specification
 
 if TYPE_CHECKING:
     from harness.inventory.model import Host, Inventory, Lab
+    from harness.leases.holder import LeaseHolder
 
 #: What a host of a lab can offer, for scenarios that need it.
 CAPABILITIES: Final = {
@@ -28,9 +30,19 @@ class RunningLab:
     """A lab whose hosts can be reached; a context manager that ends what it started."""
 
     def __init__(
-        self, entry: Lab, doors: Doors | None = None, process: EmulatorProcess | None = None
+        self,
+        entry: Lab,
+        doors: Doors | None = None,
+        process: EmulatorProcess | None = None,
+        *,
+        leases: LeaseHolder | None = None,
+        kept: str = "",
     ) -> None:
         self.entry = entry
+        self._holder = leases or leases_of("hil")
+        self._closes_leases = leases is None
+        #: Who may write to its cards; asked before each write.
+        self.leases = LabLeases(entry, self._holder, self.access, kept)
         self._doors = doors
         self._process = process
         #: Client of the emulated part's control; None where nothing is emulated.
@@ -97,7 +109,8 @@ class RunningLab:
         """Switch the power of ``host``: ``off``, ``on``, ``cycle``; ``reboot`` where it is emulated.
 
         :raises BlockedError: its power cannot be switched so.
-        :raises InfrastructureError: the command that switches it failed.
+        :raises LeasedError: somebody else has the lease of a card in it.
+        :raises InfrastructureError: the command that switches it failed, or the leases cannot be used.
         """
         entry = self.entry.host(host)
         if not entry.can_power:
@@ -105,6 +118,7 @@ class RunningLab:
                 f"The power of {host} cannot be switched.",
                 hint="Give it `power` in the inventory (an emulated host: remove `power: false`).",
             )
+        self.leases.check_host(host)
         if entry.emulated:
             self._bench().power(host, how)
             return
@@ -131,6 +145,8 @@ class RunningLab:
 
     def close(self) -> None:
         """End what this object started; may be called twice."""
+        if self._closes_leases:
+            self._holder.close()
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -153,21 +169,23 @@ def start_lab(
     *,
     state_dir: Path | None = None,
     scale: float | None = None,
+    leases: LeaseHolder | None = None,
 ) -> RunningLab:
     """Start the emulated hosts of a lab in a process of their own, which ends with this one.
 
     :param lab_name: the inventory's default lab where it is None.
     :param state_dir: keeps the cards' flash from one start to the next; nothing is kept where it is None.
     :param scale: lab seconds that pass in a real one, so that phases can be watched; None: no real time.
+    :param leases: whose the leases of its cards are; None: the lab's own, until it is closed.
     :raises ConfigurationError: the inventory says what the emulator cannot do.
     :raises InfrastructureError: the process did not start.
     """
     entry = inventory.lab(lab_name)
     if not any(host.emulated for host in entry.hosts.values()):
-        return RunningLab(entry)
+        return RunningLab(entry, leases=leases)
     check_profiles_of(inventory, entry)
     process = EmulatorProcess(specification(inventory, entry) | {"scale": scale}, state=state_dir)
-    return RunningLab(entry, process.doors, process)
+    return RunningLab(entry, process.doors, process, leases=leases)
 
 
 def check_profiles_of(inventory: Inventory, entry: Lab) -> None:

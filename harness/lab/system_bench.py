@@ -49,6 +49,7 @@ class MakeGate(Protocol):
         *,
         real: bool,
         allowed: frozenset[str],
+        fence: Callable[[], None],
     ) -> Gate:
         """Return it."""
         ...
@@ -167,6 +168,7 @@ class SystemBench:
                     allowed=allowed,
                     sysfs=entry.sysfs,
                     settle=SETTLE if entry.real else _EMULATED_SETTLE,
+                    fence=partial(self._lab.leases.check, f"{name}/{card.name}"),
                 )
                 yield driver.name, PlacedCard(driver, self.hostnames[name])
 
@@ -178,7 +180,8 @@ class SystemBench:
             for name, placed in self.cards.items()
         }
         real = self._lab.entry.is_real(self.name)
-        return (gated or Gate)(self.name, entries, real=real, allowed=allowed)
+        fence = partial(self._lab.leases.check_system, self.name)
+        return (gated or Gate)(self.name, entries, real=real, allowed=allowed, fence=fence)
 
     def _driver(self) -> SystemDriver:
         from harness.controlplane.driver import SystemDriver

@@ -45,7 +45,8 @@ def system_driver(
         for host in own
         for card in host.cards.values()
     }
-    gate = Gate(name, cards, real=lab.entry.is_real(name), allowed=allowed)
+    real = lab.entry.is_real(name)
+    gate = Gate(name, cards, real=real, allowed=allowed, fence=lambda: lab.leases.check_system(name))
     clock = lab.bench.lab_time if controller.emulated is not None and lab.bench is not None else None
     return SystemDriver(_way(lab, controller, own, way, region), gate, history, clock=clock)
 

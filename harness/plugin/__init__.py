@@ -75,6 +75,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="index of runs: sqlite:///FILE, postgresql://..., none (default: HIL_STORE, else index.sqlite "
         "where runs are kept)",
     )
+    group.addoption(
+        "--hil-leases",
+        metavar="URL",
+        help="leases of cards that others can reach: sqlite:///FILE for one machine, postgresql://... for "
+        "several (default: HIL_LEASES, else the database of the index)",
+    )
+    group.addoption(
+        "--hil-lease-wait",
+        metavar="SECONDS",
+        type=float,
+        default=0.0,
+        help="how long a card that another run has is waited for (default: 0, the scenario is blocked)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -127,6 +140,22 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_testnodeready(node: Any) -> None:
     """Know the workers, so that they can be told of an interruption."""
     node.config.stash[SESSION].workers.add(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all tests of a device to one worker, in runs that are about devices."""
+    from harness.plugin.scheduling import scheduling
+
+    return scheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Start a worker for each card, in runs that open a lab."""
+    from harness.plugin.scheduling import workers
+
+    return workers(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -49,7 +49,7 @@ def cloud(
         raise NotApplicable(f"{name} is real, and no real cloud is without known defects")
     own = released(narrowed_to_cloud(hil.inventory, lab_name, name), lab.name, release)
     with (
-        start_lab(own, lab.name) as running,
+        start_lab(own, lab.name, leases=hil.leases) as running,
         CloudBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,
     ):
         made = Cloud(hil, bench, images)

@@ -100,7 +100,8 @@ def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
 def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario) -> Iterator[CardDriver]:
     """A card of the lab, in the state that the scenario starts from; the node id names the device.
 
-    :raises BlockedError: the card is quarantined, or the lab lacks what the scenario requires.
+    :raises BlockedError: the card is quarantined, somebody else has its lease, or the lab lacks what the
+        scenario requires.
     :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
     """
     name: str = request.param
@@ -110,6 +111,7 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
         if reason := hil.devices.quarantined(name):
             raise BlockedError(f"{name} is quarantined: {reason}.")
         _require(request.node, hil, host)
+        hil.lab.leases.hold(name)
         driver = hil.card(name)
         with restored_after_failure(hil, driver, request.node.stash.setdefault(FAILURE, Failure())):
             _prepare(request.node, hil, driver)

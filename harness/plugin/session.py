@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.inventory.model import Inventory, Lab
     from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
+    from harness.leases.holder import LeaseHolder
     from harness.plugin.images import ImageShelf
     from harness.plugin.run_history import RunHistory
 
@@ -66,6 +67,16 @@ class HilSession:
         return self._run_dir or new_run_dir(Path(self._config.getoption("hil_reports")))
 
     @cached_property
+    def leases(self) -> LeaseHolder:
+        """The leases of this process; given back when the run ends."""
+        from harness.lab.leasing import leases_of
+
+        said: str | None = self._config.getoption("hil_leases")
+        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, self._config.getoption("hil_store"))
+        self._open.callback(holder.close)
+        return holder
+
+    @cached_property
     def devices(self) -> Devices:
         """The quarantine, and the turns of workers on real hosts."""
         return Devices(self.run_dir, shared=bool(self.worker))
@@ -103,7 +114,11 @@ class HilSession:
 
             if self.worker:
                 obey_once()
-            self._lab = self._open.enter_context(start_lab(self.inventory, self.lab_entry.name))
+            leases = self.leases  # before the lab: given back after it has ended
+            self._lab = self._open.enter_context(
+                start_lab(self.inventory, self.lab_entry.name, leases=leases)
+            )
+            self._lab.leases.wait = self._config.getoption("hil_lease_wait")
             self._config.hook.pytest_hil_lab_started(lab=self._lab)
         return self._lab
 
@@ -251,6 +266,7 @@ class HilSession:
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
                 settle=SETTLE if host.real else _EMULATED_SETTLE,
+                fence=partial(self.lab.leases.check, name),
             )
         return self._cards[name]
 

@@ -57,7 +57,7 @@ def system(
         raise NotApplicable(f"{name} is real, and no real system is without known defects")
     own = released(narrowed(hil.inventory, lab_name, name), lab.name, release)
     with (
-        start_lab(own, lab.name) as running,
+        start_lab(own, lab.name, leases=hil.leases) as running,
         SystemBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,
     ):
         made = System(hil, bench, images)

@@ -19,10 +19,17 @@ VARIABLE: Final = "HIL_STORE"
 NONE: Final = "none"
 FILE_NAME: Final = "index.sqlite"
 #: Newest form of the tables: the name of the last file in migrations/versions.
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _BUSY_SECONDS: Final = 30.0
 _DIALECTS: Final = ("sqlite", "postgresql")
+#: A server that is gone is told, and waited for no longer; a lock that another one holds, too (milliseconds).
+_SERVER_OPTIONS: Final = {
+    "client_encoding": "utf8",
+    "connect_timeout": 10,
+    "tcp_user_timeout": 15_000,
+    "options": "-c lock_timeout=30000",
+}
 #: Number of the lock under which PostgreSQL lets one process at a time change the tables.
 _MIGRATION_LOCK: Final = 0x68696C
 
@@ -70,7 +77,7 @@ def _engine(url: str) -> Engine:
         elif parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         server = parsed.get_backend_name() != "sqlite"
-        options = {"client_encoding": "utf8"} if server else {}
+        options = _SERVER_OPTIONS if server else {}
         engine = create_engine(parsed, pool_pre_ping=server, connect_args=options)
     except (ArgumentError, NoSuchModuleError):
         raise ConfigurationError(

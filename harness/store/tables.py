@@ -1,4 +1,4 @@
-"""The tables of the index: runs, the devices seen in them, scenarios, what was judged, and the evidence."""
+"""The tables of the index: runs, their devices, scenarios, what was judged, the evidence; and the leases."""
 
 from __future__ import annotations
 
@@ -122,4 +122,37 @@ ARTEFACTS: Final = Table(
     Column("path", Text, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("size", BigInteger, nullable=False),
+)
+#: Who may write to a card; no history has this. ``token`` counts up with each owner that a card gets, for
+#: ever. ``place``: boot and process namespace in which ``pid`` and ``started`` mean something. Times are
+#: seconds since the epoch by the DATABASE's clock, ``ttl`` is in seconds.
+LEASES: Final = Table(
+    "leases",
+    METADATA,
+    Column("id", _Key, primary_key=True),
+    Column("card", String(255), nullable=False, unique=True),
+    Column("name", String(255), nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("held", Boolean, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("machine", String(255), nullable=False),
+    Column("place", String(255), nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("started", String(32), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("taken", Float, nullable=False),
+    Column("renewed", Float, nullable=False),
+    Column("ttl", Float, nullable=False),
+)
+#: Leases that somebody has ended for their owner: who, and why.
+LEASE_BREAKS: Final = Table(
+    "lease_breaks",
+    METADATA,
+    Column("id", _Key, primary_key=True),
+    Column("card", String(255), nullable=False, index=True),
+    Column("token", BigInteger, nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("broken_by", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Float, nullable=False),
 )

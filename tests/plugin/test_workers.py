@@ -28,6 +28,7 @@ def test_all_histories_are_one_run(plan) -> None:
     assert sorted(path.name for path in run.run_dir.iterdir()) == [
         "history-gw0.jsonl",
         "history-gw1.jsonl",
+        "report.html",
         "results.json",
     ]
     assert len(run.states) == 10

@@ -171,7 +171,7 @@ def test_old_runs_are_forgotten_with_all_that_is_theirs(index: Index, tmp_path: 
     old = older_than(index.engine, days=1)
     assert [run.run for run in old] == ["20231114-221320-7"]
     forget(index.engine, old)
-    assert [rows(index, table) for table in tables.METADATA.sorted_tables] == [[]] * 7
+    assert not any(rows(index, table) for table in tables.METADATA.sorted_tables)
 
 
 def test_a_run_that_still_goes_on_is_never_old(index: Index, tmp_path: Path) -> None:

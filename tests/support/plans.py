@@ -76,7 +76,9 @@ class Ended:
     @property
     def run_dir(self) -> Path:
         """The only run that was left."""
-        runs = [path for path in (self.folder / "reports").iterdir() if not path.is_symlink()]
+        runs = [
+            path for path in (self.folder / "reports").iterdir() if path.is_dir() and not path.is_symlink()
+        ]
         assert len(runs) == 1, runs
         return runs[0]
 

@@ -1,0 +1,212 @@
+"""`hil lease`: who may write to which card; a card kept for a person; a lease ended for its owner."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from harness.cli.form import Form, FormOption
+from harness.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from harness.leases.store import Break, Held, LeaseStore
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show who may write to cards; take a card, give it back.",
+)
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _known_cards(incomplete: str) -> list[str]:
+    """Return the cards of the inventory in this folder, for completion in a shell."""
+    from harness.errors import HarnessError
+    from harness.inventory.load import load_inventory
+
+    try:
+        names = [f"{host.name}/{card.name}" for host, card in load_inventory(None).lab(None).cards()]
+    except HarnessError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+CardArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="HOST/CARD", help="The card, as the inventory has it.", autocompletion=_known_cards
+    ),
+]
+InventoryOption = Annotated[Path | None, typer.Option("--inventory", help="The inventory file.")]
+LabOption = Annotated[str | None, typer.Option("--lab", help="The lab; default: the inventory's.")]
+LeasesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--leases", metavar="URL", help="The leases; default: HIL_LEASES, else the database of the index."
+    ),
+]
+ReportsOption = Annotated[Path, typer.Option("--reports", help="Where the index is, if nothing says it.")]
+
+
+@app.command("list", epilog="Examples:  hil lease list     hil lease list -o json")
+def list_leases(
+    leases: LeasesOption = None, reports: ReportsOption = Path("reports"), output: FormOption = Form.TABLE
+) -> None:
+    """List who has which card, for how long, and why; then which leases were broken last."""
+    with _opened(reports, leases) as store:
+        held, breaks = store.all(), store.breaks()
+    if output is Form.JSON:
+        told = {"leases": [_held_json(one) for one in held], "broken": [_break_json(one) for one in breaks]}
+        typer.echo(json.dumps(told, indent=1))
+        return
+    if not held:
+        typer.echo("Nobody has a card.")
+    for one in held:
+        left = "over, its owner is gone" if one.owner.gone else f"over in {_short(one.left)}"
+        left = left if one.left > 0 else f"over since {_short(-one.left)}"
+        typer.echo(
+            f"{one.lease.name:24} {one.owner}, for {_short(one.age)}, {left}; "
+            f"token {one.lease.token}: {one.reason}"
+        )
+    for broken in breaks:
+        typer.echo(
+            f"{broken.lease.name:24} broken {_short(broken.age)} ago by {broken.by}: {broken.reason} "
+            f"({broken.owner} had it, token {broken.lease.token})"
+        )
+
+
+@app.command(epilog="Example:  hil lease take subcloud1/card0 --reason 'BMC console by hand' --ttl 2h")
+def take(
+    card: CardArgument,
+    reason: Annotated[str, typer.Option(help="What for; shown to whoever wants the card.")],
+    ttl: Annotated[str, typer.Option(help="How long: 90s, 30m, 2h, 1d.")] = "1h",
+    inventory: InventoryOption = None,
+    lab: LabOption = None,
+    leases: LeasesOption = None,
+    reports: ReportsOption = Path("reports"),
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Keep a card for yourself: no run writes to it until you give it back, or the time is over."""
+    from harness.leases.owner import this_person
+
+    key, seconds = _key(card, inventory, lab), _seconds(ttl)
+    with _opened(reports, leases) as store:
+        lease = store.acquire(key, card, this_person(), reason, seconds)
+    if output is Form.JSON:
+        typer.echo(json.dumps({"card": card, "token": lease.token, "seconds": seconds}))
+        return
+    typer.echo(f"{card} is yours for {_short(seconds)}; give it back with: hil lease release {card}")
+
+
+@app.command(epilog="Example:  hil lease release subcloud1/card0")
+def release(
+    card: CardArgument,
+    inventory: InventoryOption = None,
+    lab: LabOption = None,
+    leases: LeasesOption = None,
+    reports: ReportsOption = Path("reports"),
+) -> None:
+    """Give a card back that you have taken."""
+    from harness.leases.owner import this_person
+
+    key, me = _key(card, inventory, lab), this_person()
+    with _opened(reports, leases) as store:
+        held = next((one for one in store.all() if one.lease.card == key), None)
+        if held is None or held.owner != me:
+            raise ConfigurationError(
+                f"You ({me}) do not have {card}: {f'{held.owner} does' if held else 'nobody does'}.",
+                hint=f"To end it for its owner: hil lease break {card} --reason ..." if held else "",
+            )
+        store.release(held.lease)
+    typer.echo(f"{card} is given back.")
+
+
+@app.command("break", epilog="Example:  hil lease break subcloud1/card0 --reason 'the machine is off'")
+def break_lease(
+    card: CardArgument,
+    reason: Annotated[str, typer.Option(help="Why; kept, and told to its owner.")],
+    inventory: InventoryOption = None,
+    lab: LabOption = None,
+    leases: LeasesOption = None,
+    reports: ReportsOption = Path("reports"),
+) -> None:
+    """End a lease for its owner, who then writes no more to the card. Who did it and why is kept.
+
+    An update that is going on is not ended; whoever takes the card next waits for it.
+    """
+    from harness.leases.owner import this_person
+
+    key = _key(card, inventory, lab)
+    with _opened(reports, leases) as store:
+        held = store.broken(key, str(this_person()), reason)
+    if held is None:
+        raise ConfigurationError(f"Nobody has the lease of {card}.", hint="See: hil lease list")
+    typer.echo(f"{card} is free: {held.owner} had it ({held.reason}).")
+
+
+@contextmanager
+def _opened(reports: Path, said: str | None) -> Iterator[LeaseStore]:
+    from harness.leases.store import LeaseStore, leases_url
+
+    with LeaseStore(leases_url(reports, said)) as store:
+        yield store
+
+
+def _key(card: str, inventory: Path | None, lab: str | None) -> str:
+    """Return the key of a card of the inventory. :raises ConfigurationError: nobody else can reach it."""
+    from harness.inventory.load import load_inventory
+    from harness.lab.background import background_lab
+    from harness.lab.leasing import lease_key
+
+    loaded = load_inventory(inventory)
+    entry = loaded.lab(lab)
+    return lease_key(*entry.card(card), str(background_lab(loaded, entry.name).directory.resolve()))
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of ``2h``. :raises ConfigurationError: it is no time."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if match is None or float(match[1]) <= 0:
+        raise ConfigurationError(f"{text!r} is no time.", hint="Such as 90s, 30m, 2h, 1d.")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _short(seconds: float) -> str:
+    """Return a time in the largest unit that leaves two of it, for people."""
+    unit = next((u for u in "dhm" if seconds >= 2 * _UNITS[u]), "s")
+    return f"{seconds / _UNITS[unit]:.0f} {unit if unit != 'm' else 'min'}"
+
+
+def _held_json(one: Held) -> dict[str, Any]:
+    lease, owner = one.lease, one.owner
+    return {
+        "card": lease.name,
+        "key": lease.card,
+        "token": lease.token,
+        "owner": owner.name,
+        "machine": owner.machine,
+        "pid": owner.pid or None,
+        "reason": one.reason,
+        "seconds_held": round(one.age, 3),
+        "seconds_left": round(one.left, 3),
+        "over": one.left <= 0 or owner.gone,
+    }
+
+
+def _break_json(one: Break) -> dict[str, Any]:
+    return {
+        "card": one.lease.name,
+        "token": one.lease.token,
+        "owner": one.owner,
+        "by": one.by,
+        "reason": one.reason,
+        "seconds_ago": round(one.age, 3),
+    }

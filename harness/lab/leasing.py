@@ -1,0 +1,139 @@
+"""The leases of a lab's cards: which need one, and that a card is idle before its new owner writes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from harness.hosts.access import Access
+    from harness.inventory.model import Card, Host, Lab
+    from harness.leases.holder import LeaseHolder
+    from harness.leases.store import LeaseStore
+
+_REASON: Final = "a run"
+
+
+def lease_key(host: Host, card: Card, kept: str = "") -> str:
+    """Return what tells a card from all others, whoever's inventory it stands in.
+
+    :param kept: where the emulated lab of the card is kept; its cards have the identities of the inventory,
+        and so have those of its copies.
+    """
+    if host.emulated is not None:
+        return f"{_machine()}:{kept}/{card.identity or f'{host.name}/{card.name}'}"
+    if card.identity is not None:
+        return card.identity.lower()
+    return f"{f'{host.ssh.address}:{host.ssh.port}' if host.ssh else _machine()}/{card.address}"
+
+
+def _machine() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def leases_of(
+    run: str, reports: Path = Path("reports"), said: str | None = None, index: str | None = None
+) -> LeaseHolder:
+    """Return what holds the leases of this process, in the run of that name; nothing is opened yet.
+
+    The rest as for :func:`harness.leases.store.leases_url`.
+    """
+    from harness.leases.holder import LeaseHolder
+    from harness.leases.owner import this_process
+
+    def opened() -> LeaseStore:
+        from harness.leases.store import LeaseStore, leases_url
+
+        return LeaseStore(leases_url(reports, said, index))
+
+    return LeaseHolder(opened, this_process(run))
+
+
+class LabLeases:
+    """The leases of one lab's cards. Emulated cards that nobody else can reach need none.
+
+    :param access: says how a host is reached. :param kept: where the lab's emulated part is kept running;
+        empty where it ends with us.
+    """
+
+    def __init__(
+        self, entry: Lab, holder: LeaseHolder, access: Callable[[str], Access | None], kept: str = ""
+    ) -> None:
+        self._entry = entry
+        self._holder = holder
+        self._access = access
+        self._kept = kept
+        #: Seconds that somebody else may go on to have a card that we want.
+        self.wait = 0.0
+        #: What a card is wanted for, for those who want it too.
+        self.reason = _REASON
+
+    def needs(self, host: Host) -> bool:
+        """Return whether others can reach the cards of ``host``."""
+        return host.real or bool(self._kept)
+
+    def hold(self, name: str, *, at_rest: bool = True) -> None:
+        """Have the lease of the card ``host/card`` from here to the end of the run, once the card is idle.
+
+        :param at_rest: the host must say that it is; else one that does not answer is let pass.
+        :raises LeasedError: somebody else has it. :raises LeaseLostError: it was ours.
+        :raises InfrastructureError: the leases, or the host, do not answer.
+        :raises DeadlineError: an update that somebody began does not end.
+        """
+        host, card = self._entry.card(name)
+        if not self.needs(host):
+            return
+
+        def settle() -> None:
+            with suppress(*(() if at_rest else (UnreachableError,))):
+                self._wait_until_idle(host, card)
+
+        key = lease_key(host, card, self._kept)
+        self._holder.hold(key, name, self.reason, wait=self.wait, settle=settle)
+
+    def check(self, name: str, *, at_rest: bool = True) -> None:
+        """Return if the card ``host/card`` may be written to now; takes its lease where we have none yet.
+
+        :raises LeaseLostError: the lease is another's by now; other errors as of :meth:`hold`.
+        """
+        host, card = self._entry.card(name)
+        if not self.needs(host):
+            return
+        self.hold(name, at_rest=at_rest)
+        self._holder.check(lease_key(host, card, self._kept))
+
+    def check_host(self, name: str) -> None:
+        """Return if whatever happens to the host ``name``, its power too, may happen to its cards.
+
+        A host that does not answer is let pass: its power is what brings it back. Errors as of :meth:`check`.
+        """
+        for card in self._entry.host(name).cards:
+            self.check(f"{name}/{card}", at_rest=False)
+
+    def check_system(self, name: str) -> None:
+        """Return if a system, and the subclouds of it, may change its cards. Errors as of :meth:`check`."""
+        own = {name, *(c.name for c in self._entry.controllers.values() if c.parent == name)}
+        for host in self._entry.hosts.values():
+            if host.system in own:
+                for card in host.cards:
+                    self.check(f"{host.name}/{card}")
+
+    def _wait_until_idle(self, host: Host, card: Card) -> None:
+        from harness.cards.discovery import find_card
+        from harness.cards.driver import IDLE_DEADLINE
+        from harness.cards.looking import CardReader, wait_until_idle
+        from harness.cards.truth import UPDATE_FIELDS
+        from harness.hosts.connect import connect
+
+        with closing(connect(host, self._access(host.name))) as reached:
+            found = find_card(reached, card.identity, sysfs=host.sysfs) if card.identity else None
+            reader = CardReader(reached, host.sysfs)
+            address = found or card.address
+            name = f"{host.name}/{card.name}"
+            wait_until_idle(lambda: reader.truth(address, UPDATE_FIELDS), name, IDLE_DEADLINE)

@@ -1,0 +1,129 @@
+"""What a process holds: leases that a thread renews, and that are checked before each write."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from harness.errors import InfrastructureError, LeasedError, LeaseLostError
+
+if TYPE_CHECKING:
+    from harness.leases.owner import Owner
+    from harness.leases.store import Lease, LeaseStore
+
+#: Seconds after which the lease of a process that is not heard of any more is over.
+TTL: Final = 60.0
+#: How often a lease is renewed in its TTL: so many renewals may fail.
+_BEATS: Final = 4
+#: Seconds between two tries to get a lease that somebody has; nobody tells when it is given back.
+_RETRY: Final = 0.25
+
+
+class LeaseHolder:
+    """The leases of one owner in this process.
+
+    :param store: opens the database, on first use. :param owner: who has the leases. :param ttl: seconds.
+    """
+
+    def __init__(self, store: Callable[[], LeaseStore], owner: Owner, *, ttl: float = TTL) -> None:
+        self.owner = owner
+        self._open = store
+        self._store: LeaseStore | None = None
+        self._ttl = ttl
+        self._held: dict[str, Lease] = {}
+        self._lost: dict[str, LeaseLostError] = {}
+        self._beating: threading.Thread | None = None
+        self._end = threading.Event()
+        #: Held while leases are taken and given back: a heartbeat has none of them half.
+        self._change = threading.RLock()
+
+    def hold(
+        self, card: str, name: str, reason: str, *, wait: float = 0.0, settle: Callable[[], None]
+    ) -> None:
+        """Have the lease of a card, from here until :meth:`close`; nothing happens where we have it.
+
+        :param wait: seconds that somebody else may go on to have it.
+        :param settle: returns once the card is idle. It is called while we have the lease already, so that
+            whoever had it begins nothing more, and ends what it has begun.
+        :raises LeasedError: somebody else has it.
+        :raises LeaseLostError: we had it, and lost it.
+        :raises InfrastructureError: the database, or ``settle``, says so.
+        """
+        with self._change:
+            if card in self._held:
+                return
+            lease = self._acquired(card, name, reason, time.monotonic() + wait)
+            self._held[card] = lease
+            self._beat()
+        try:
+            settle()
+        except BaseException:
+            with self._change:
+                self._give_back(card)
+            raise
+
+    def check(self, card: str) -> None:
+        """Return if we have the lease of a card now, and have it for its TTL from now on.
+
+        :raises LeaseLostError: it is another's, or was broken; that stays so.
+        :raises InfrastructureError: the database cannot tell.
+        """
+        if card in self._lost:
+            raise self._lost[card]
+        try:
+            self._opened().renew(self._held[card])
+        except LeaseLostError as lost:
+            self._lost[card] = lost
+            raise
+
+    def has(self, card: str) -> bool:
+        """Return whether we took the lease of a card; it may be lost since."""
+        return card in self._held
+
+    def close(self) -> None:
+        """Give all leases back. A database that does not answer is left alone: they run out."""
+        self._end.set()
+        if self._beating is not None:
+            self._beating.join()
+        with self._change:
+            for card in list(self._held):
+                self._give_back(card)
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    def _give_back(self, card: str) -> None:
+        lease = self._held.pop(card)
+        with suppress(InfrastructureError):
+            self._opened().release(lease)
+
+    def _acquired(self, card: str, name: str, reason: str, end: float) -> Lease:
+        while True:
+            try:
+                return self._opened().acquire(card, name, self.owner, reason, self._ttl)
+            except LeasedError:
+                if time.monotonic() + _RETRY > end:
+                    raise
+            time.sleep(_RETRY)
+
+    def _opened(self) -> LeaseStore:
+        with self._change:
+            if self._store is None:
+                self._store = self._open()
+            return self._store
+
+    def _beat(self) -> None:
+        if self._beating is None:
+            # A daemon: it keeps no process alive that nobody closes.
+            self._beating = threading.Thread(target=self._beats, name="hil-leases", daemon=True)
+            self._beating.start()
+
+    def _beats(self) -> None:
+        while not self._end.wait(self._ttl / _BEATS):
+            for card in list(self._held):
+                # What is lost is told before the next write; a database may answer again by then.
+                with suppress(InfrastructureError, KeyError):
+                    self.check(card)
