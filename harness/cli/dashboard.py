@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     import socket
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-_EPILOG: Final = """Examples:  hil dashboard    hil dashboard --port 8080
+_EPILOG: Final = """Examples:
 
-HIL_DASHBOARD_TOKEN=$(openssl rand -hex 16) hil dashboard --bind 0.0.0.0
+  hil dashboard
+
+  hil dashboard --port 8080
+
+  HIL_DASHBOARD_TOKEN=$(openssl rand -hex 16) hil dashboard --bind 0.0.0.0
 """
 #: Where a token comes from: not from the command line, where everybody on the machine can read it.
 VARIABLE: Final = "HIL_DASHBOARD_TOKEN"

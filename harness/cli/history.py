@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from harness.store.past import Course, PastRun
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-_EPILOG: Final = """Examples:  hil history    hil history show unsigned --device subcloud1/card0 --last 30
+_EPILOG: Final = """Examples:
 
-hil history runs -o json    hil history import reports    hil history prune --days 90 --dry-run
+  hil history show unsigned --device subcloud1/card0 --last 30
+
+  hil history runs -o json
+
+  hil history import reports
+
+  hil history prune --days 90 --dry-run
 
 In a course the latest is on the right: + as stated, ! not as stated, . no result.
 """
@@ -55,7 +61,7 @@ def show(
     reports: ReportsOption = _REPORTS,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Show how each scenario went on each device, and which went both ways."""
+    """Show how scenarios went on devices, run after run."""
     from harness.store.past import COURSES, courses
 
     with _index(store, reports) as index:
@@ -79,7 +85,10 @@ def runs(
     reports: ReportsOption = _REPORTS,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """List the latest runs; one whose process was killed is interrupted."""
+    """List the latest runs.
+
+    One whose process was killed is interrupted.
+    """
     from harness.store.past import past_runs
 
     with _index(store, reports) as index:
@@ -96,7 +105,10 @@ def take(
     store: StoreOption = None,
     reports: ReportsOption = _REPORTS,
 ) -> None:
-    """Make the entries of runs from their histories, in place of what the index has of them."""
+    """Make entries from the histories of runs.
+
+    In place of what the index has of these runs.
+    """
     from harness.store.index import has_history
 
     given = folders or [reports]
@@ -129,7 +141,10 @@ def prune(
     store: StoreOption = None,
     reports: ReportsOption = _REPORTS,
 ) -> None:
-    """Remove old runs from the index, and their folders where they are in --reports."""
+    """Remove old runs, and their folders.
+
+    From the index; the folders only where they are in --reports.
+    """
     import shutil
 
     from harness.store.index import has_history

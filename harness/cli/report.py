@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 _LATEST: Final = Path("reports/latest")
-_EPILOG: Final = "Examples:  hil report open    hil report html reports/latest --to run.html"
+_EPILOG: Final = """Examples:
+
+  hil report open reports/latest
+
+  hil report html reports/latest --to run.html
+"""
 _WRITE_EPILOG: Final = (
     "Examples:  hil report write junit --to junit.xml    hil report write csv reports/latest"
 )
-_STATEMENT_EPILOG: Final = (
-    "Examples:  hil report statement reports/latest --to statement    hil report verify statement"
-)
+_STATEMENT_EPILOG: Final = """Examples:
+
+  hil report statement reports/latest --to statement
+
+  hil report verify statement
+"""
 RunArgument = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
@@ -38,7 +46,10 @@ class Format(str, Enum):
 
 @app.command("open", epilog=_EPILOG)
 def open_page(run: RunArgument = _LATEST) -> None:
-    """Show the page of a run in the browser, and print where it is; one that is missing is made."""
+    """Show the page of a run in the browser.
+
+    Where it is, is printed; one that is missing is made.
+    """
     import webbrowser
 
     from harness.report.page.writing import FILE_NAME
@@ -59,7 +70,10 @@ def html(
         Path | None, typer.Option(help="The file; default: report.html in the run's folder.")
     ] = None,
 ) -> None:
-    """Judge a run again and write its page: one file, with everything in it."""
+    """Write the page of a run: one file.
+
+    The run is judged again for it.
+    """
     typer.echo(_written(_folder(run), to))
 
 
@@ -69,7 +83,10 @@ def write(
     run: RunArgument = _LATEST,
     to: Annotated[Path | None, typer.Option(help="The file; default: standard output.")] = None,
 ) -> None:
-    """Judge a run again and write its results as JUnit XML, CSV, Markdown or JSON."""
+    """Write results as JUnit XML, CSV, Markdown, JSON.
+
+    The run is judged again for it.
+    """
     import json
 
     from harness.judgement.judge import judge
@@ -95,14 +112,15 @@ def write(
     typer.echo(to)
 
 
-@app.command(
-    epilog="Example:  hil run testplans/regression --allure results; hil report allure results --to page"
-)
+@app.command(epilog="Example:\n\n  hil report allure results --to page")
 def allure(
     results: Annotated[Path, typer.Argument(help="What `hil run --allure` wrote.")],
     to: Annotated[Path, typer.Option(help="A new folder for the report.")],
 ) -> None:
-    """Make Allure's own report of its results, by `allure` or npm's npx where one of them is there."""
+    """Make Allure's own report of its results.
+
+    By its program `allure`, or by npm's npx, where one of them is there.
+    """
     from harness.report.allure_page import write_allure
 
     typer.echo(write_allure(results, to))
@@ -118,7 +136,10 @@ def statement(
     waivers: Annotated[Path | None, typer.Option(help="Who answers for which deviation.")] = None,
     title: Annotated[str, typer.Option(help="What is qualified.")] = "Qualification",
 ) -> None:
-    """Write a qualification statement, GO or NO-GO, with its evidence; exits with 1 where it is NO-GO."""
+    """Write a qualification statement, GO or NO-GO.
+
+    With copies of its evidence. Exits with 1 where it is NO-GO.
+    """
     import datetime
 
     from harness.judgement.judge import judge
@@ -150,7 +171,10 @@ def statement(
 def verify(
     folder: Annotated[Path, typer.Argument(help="What `hil report statement` wrote.")],
 ) -> None:
-    """Hold the evidence of a statement to its manifest; exits with 1 where a file is another one."""
+    """Hold the evidence of a statement to its manifest.
+
+    Exits with 1 where a file is another one.
+    """
     from harness.report.printable import printable
     from harness.report.statement.manifest import departures
 

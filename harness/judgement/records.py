@@ -187,6 +187,20 @@ class Fault(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Environment(Record):
+    """What a part of the lab says that it is made of, such as the versions of kernel and tools of a host.
+
+    ``part``: the host or registry, by its name in the inventory. ``values``: name -> version, or Unknown;
+    ``sources``: name -> path or command that it was read by. No verdict rests on it.
+    """
+
+    kind: ClassVar[str] = "environment"
+    part: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(Record):
     """Last line of a history that ended by itself. ``how``: ``finished`` or ``interrupted``."""
 
@@ -205,6 +219,7 @@ KINDS: dict[str, type[Record]] = {
         Claim,
         Observation,
         Fault,
+        Environment,
         RunEnded,
     )
 }

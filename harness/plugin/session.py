@@ -243,11 +243,13 @@ class HilSession:
     def host(self, name: str) -> Host:
         """Return the driver of a host; one connection per host and process."""
         if name not in self._hosts:
+            from harness.cards.environment import environment_of
             from harness.hosts.connect import connect
 
             host = connect(self.lab_entry.host(name), self.lab.access(name))
             self._open.callback(host.close)
             self._hosts[name] = host
+            self.history.add(environment_of(host))
         return self._hosts[name]
 
     def card(self, name: str) -> CardDriver:

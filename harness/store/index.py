@@ -16,7 +16,16 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from harness.judgement.judge import ScenarioJudgement, judge, scenario_records
 from harness.judgement.model import VerdictKind, worst_verdict
-from harness.judgement.records import Fault, Observation, Record, RunEnded, RunStarted, to_json
+from harness.judgement.records import (
+    Claim,
+    Environment,
+    Fault,
+    Observation,
+    Record,
+    RunEnded,
+    RunStarted,
+    to_json,
+)
 from harness.judgement.values import Unknown
 from harness.record.runs import histories, read_run
 from harness.store import tables
@@ -139,9 +148,14 @@ class Index:
         self._see(connection, run, records)
 
     def _see(self, connection: Connection, run: int, records: Iterable[Record]) -> None:
-        """Keep what cards showed of the environment; the last word of a run on each."""
+        """Keep what cards, hosts and systems showed of the environment; the last word of a run on each."""
         seen: dict[str, dict[str, Any]] = {}
         for record in records:
+            if isinstance(record, Environment):
+                seen.setdefault(record.part, {}).update({k: str(v) for k, v in record.values.items()})
+            if isinstance(record, Claim) and record.statement.get("sw_version"):
+                system = record.subject.name.partition("/")[0]
+                seen.setdefault(system, {})["release"] = str(record.statement["sw_version"])
             if isinstance(record, Observation) and record.subject.kind == "card":
                 known = {name: record.values[name] for name in _ENVIRONMENT if name in record.values}
                 told = {name: value for name, value in known.items() if not isinstance(value, Unknown)}

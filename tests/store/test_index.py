@@ -17,7 +17,18 @@ from support.told_runs import LIE, Run
 
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.judgement.judge import judge, scenario_records
-from harness.judgement.records import Record, RunStarted, to_json
+from harness.judgement.records import (
+    Claim,
+    Environment,
+    Evidence,
+    Record,
+    RunStarted,
+    ScenarioEnded,
+    ScenarioStarted,
+    Subject,
+    to_json,
+)
+from harness.judgement.values import Unknown
 from harness.record.runs import make_run_dir
 from harness.store import tables
 from harness.store.index import Index
@@ -315,3 +326,23 @@ def test_lies_that_are_stated_are_told_from_the_others(index: Index, tmp_path: P
     index.take(kept(tmp_path / "run", run.end()))
     (wrong,) = [row for row in rows(index, tables.VERDICTS) if row["kind"] != "MATCH"]
     assert wrong["as_stated"] is True
+
+
+def test_what_hosts_and_systems_run_with(index: Index, tmp_path: Path) -> None:
+    run = good_start()
+    run._add(1.0, Environment(part="node7", values={"kernel": "6.1", "fpgasupdate": Unknown("no such tool")}))
+    host = Subject("record", "standard/host/controller-0")
+    said = {"hostname": "controller-0", "sw_version": "22.12"}
+    run._add(1.0, Claim(reporter="sysinv", subject=host, statement=said, evidence=Evidence("")))
+    run._add(1.0, ScenarioEnded(scenario="plan.py::test"))
+    index.take(kept(tmp_path / "run", run.end()))
+    assert {row["device"]: row["environment"] for row in rows(index, tables.DEVICES)} == {
+        "node7": {"kernel": "6.1", "fpgasupdate": "unknown (no such tool)"},
+        "standard": {"release": "22.12"},
+    }
+
+
+def good_start() -> Run:
+    run = Run()
+    run._add(0.0, ScenarioStarted(scenario="plan.py::test"))
+    return run

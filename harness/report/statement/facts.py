@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.judgement.records import Intent, Observation, Record, RunStarted
+from harness.judgement.records import Environment, Intent, Observation, Record, RunStarted
 from harness.judgement.values import Unknown
 
 #: Of a card: what it is and runs with. The last word counts.
@@ -20,10 +20,12 @@ _OF_CARDS: Final = (
 class Facts:
     """What the runs worked with.
 
-    ``images``: name -> SHA-256, effect, root entry hash. ``pushed``: reference -> manifest digest.
+    ``hosts``: name -> versions of kernel and tools, of registries theirs. ``images``: name -> SHA-256,
+    effect, root entry hash. ``pushed``: reference -> manifest digest.
     """
 
     runs: list[dict[str, str]] = field(default_factory=list)
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
     devices: dict[str, dict[str, str]] = field(default_factory=dict)
     images: dict[str, dict[str, str]] = field(default_factory=dict)
     pushed: dict[str, str] = field(default_factory=dict)
@@ -39,6 +41,9 @@ def facts_of(records: Iterable[Record]) -> Facts:
         elif isinstance(record, Observation) and record.subject.kind == "card":
             seen = {name: _text(record.values[name]) for name in _OF_CARDS if name in record.values}
             found.devices.setdefault(record.subject.name, {}).update(seen)
+        elif isinstance(record, Environment):
+            said = {name: _text(value) for name, value in record.values.items()}
+            found.hosts.setdefault(record.part, {}).update(said)
         elif isinstance(record, Intent):
             _take(record, found)
     return found
