@@ -56,7 +56,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the strategy does with one subcloud, named ``cloud``. ``stage``: a number; of the command, a word."""
+    """What the strategy does with one subcloud, named ``cloud``. ``stage``: a number; by CLI a word."""
 
     cloud: str
     state: str
