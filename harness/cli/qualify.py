@@ -128,5 +128,5 @@ def _told(row: Row | None, trial: Trial, left: int, seconds: float) -> None:
     found = row.status if row is not None else f"{len(trial.seen)} scenarios"
     by = f" by {row.detected_by[0].rpartition('::')[2]}" if row is not None and row.detected_by else ""
     why = f" ({trial.trouble.partition(chr(10))[0][:120]})" if trial.trouble else ""
-    rest = f"{left} left, about {seconds // 60:.0f}:{seconds % 60:02.0f}"
+    rest = f"{left} left, about {int(seconds) // 60}:{int(seconds) % 60:02}"
     print(f"{trial.name}: {found}{by}{why}  [{trial.seconds:.1f} s; {rest}]", file=sys.stderr, flush=True)
