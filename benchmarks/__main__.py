@@ -22,6 +22,7 @@ AREAS = {
     "verify": ("benchmarks.verify", 15),
     "flash": ("benchmarks.flash", 31),
     "truth": ("benchmarks.truth", 41),
+    "lease": ("benchmarks.lease", 15),
     "many-cards": ("benchmarks.many_cards", 5),
     "many-subclouds": ("benchmarks.many_subclouds", 5),
     "judging": ("benchmarks.judging", 9),

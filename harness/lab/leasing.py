@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ from harness.errors import UnreachableError
 
 if TYPE_CHECKING:
     from harness.hosts.access import Access
+    from harness.hosts.protocol import Host as Reached
     from harness.inventory.model import Card, Host, Lab
     from harness.leases.holder import LeaseHolder
     from harness.leases.store import LeaseStore
@@ -55,6 +56,12 @@ def leases_of(
     return LeaseHolder(opened, this_process(run))
 
 
+def _connected(host: Host, access: Callable[[str], Access | None]) -> closing[Reached]:
+    from harness.hosts.connect import connect
+
+    return closing(connect(host, access(host.name)))
+
+
 class LabLeases:
     """The leases of one lab's cards. Emulated cards that nobody else can reach need none.
 
@@ -67,8 +74,9 @@ class LabLeases:
     ) -> None:
         self._entry = entry
         self._holder = holder
-        self._access = access
         self._kept = kept
+        #: Connects to a host for as long as it is asked whether a card is idle.
+        self.reach: Callable[[Host], AbstractContextManager[Reached]] = lambda host: _connected(host, access)
         #: Seconds that somebody else may go on to have a card that we want.
         self.wait = 0.0
         #: What a card is wanted for, for those who want it too.
@@ -78,8 +86,20 @@ class LabLeases:
         """Return whether others can reach the cards of ``host``."""
         return host.real or bool(self._kept)
 
+    @contextmanager
+    def leased(self, name: str) -> Iterator[None]:
+        """Have the lease of the card ``host/card`` meanwhile; then all that we have is given back.
+
+        Errors as of :meth:`hold`.
+        """
+        self.hold(name)
+        try:
+            yield
+        finally:
+            self._holder.give_back()
+
     def hold(self, name: str, *, at_rest: bool = True) -> None:
-        """Have the lease of the card ``host/card`` from here to the end of the run, once the card is idle.
+        """Have the lease of the card ``host/card`` until it is given back, once the card is idle.
 
         :param at_rest: the host must say that it is; else one that does not answer is let pass.
         :raises LeasedError: somebody else has it. :raises LeaseLostError: it was ours.
@@ -129,9 +149,8 @@ class LabLeases:
         from harness.cards.driver import IDLE_DEADLINE
         from harness.cards.looking import CardReader, wait_until_idle
         from harness.cards.truth import UPDATE_FIELDS
-        from harness.hosts.connect import connect
 
-        with closing(connect(host, self._access(host.name))) as reached:
+        with self.reach(host) as reached:
             found = find_card(reached, card.identity, sysfs=host.sysfs) if card.identity else None
             reader = CardReader(reached, host.sysfs)
             address = found or card.address

@@ -145,6 +145,7 @@ class RunningLab:
 
     def close(self) -> None:
         """End what this object started; may be called twice."""
+        self._holder.give_back()
         if self._closes_leases:
             self._holder.close()
         if self._process is not None:

@@ -34,69 +34,79 @@ class LeaseHolder:
         self._store: LeaseStore | None = None
         self._ttl = ttl
         self._held: dict[str, Lease] = {}
+        #: The token that we had of each card last: the next one is ours where nobody had it in between.
+        self._tokens: dict[str, int] = {}
         self._lost: dict[str, LeaseLostError] = {}
         self._beating: threading.Thread | None = None
         self._end = threading.Event()
-        #: Held while leases are taken and given back: a heartbeat has none of them half.
+        #: Held while a lease is renewed or given back: a heartbeat renews none that is given back.
         self._change = threading.RLock()
 
     def hold(
         self, card: str, name: str, reason: str, *, wait: float = 0.0, settle: Callable[[], None]
     ) -> None:
-        """Have the lease of a card, from here until :meth:`close`; nothing happens where we have it.
+        """Have the lease of a card from here until it is given back; nothing happens where we have it.
 
         :param wait: seconds that somebody else may go on to have it.
         :param settle: returns once the card is idle. It is called while we have the lease already, so that
-            whoever had it begins nothing more, and ends what it has begun.
+            whoever had it begins nothing more, and ends what it has begun. Not where that was us.
         :raises LeasedError: somebody else has it.
         :raises LeaseLostError: we had it, and lost it.
         :raises InfrastructureError: the database, or ``settle``, says so.
         """
+        if card in self._held:
+            return
+        if card in self._lost:
+            raise self._lost[card]
+        lease = self._acquired(card, name, reason, time.monotonic() + wait)
         with self._change:
-            if card in self._held:
-                return
-            lease = self._acquired(card, name, reason, time.monotonic() + wait)
+            ours = lease.token - 1 == self._tokens.get(card)
             self._held[card] = lease
             self._beat()
         try:
-            settle()
+            if not ours:
+                settle()
         except BaseException:
             with self._change:
                 self._give_back(card)
+                del self._tokens[card]
             raise
 
     def check(self, card: str) -> None:
         """Return if we have the lease of a card now, and have it for its TTL from now on.
 
-        :raises LeaseLostError: it is another's, or was broken; that stays so.
+        :raises LeaseLostError: it is another's, or was broken; in this process that stays so.
         :raises InfrastructureError: the database cannot tell.
         """
-        if card in self._lost:
-            raise self._lost[card]
-        try:
-            self._opened().renew(self._held[card])
-        except LeaseLostError as lost:
-            self._lost[card] = lost
-            raise
+        with self._change:
+            if card in self._lost:
+                raise self._lost[card]
+            try:
+                self._opened().renew(self._held[card])
+            except LeaseLostError as lost:
+                self._lost[card] = lost
+                raise
 
-    def has(self, card: str) -> bool:
-        """Return whether we took the lease of a card; it may be lost since."""
-        return card in self._held
-
-    def close(self) -> None:
+    def give_back(self) -> None:
         """Give all leases back. A database that does not answer is left alone: they run out."""
-        self._end.set()
-        if self._beating is not None:
-            self._beating.join()
         with self._change:
             for card in list(self._held):
                 self._give_back(card)
+
+    def close(self) -> None:
+        """Give all leases back, and let go of the database."""
+        self._end.set()
+        if self._beating is not None:
+            self._beating.join()
+        self.give_back()
+        with self._change:
             if self._store is not None:
                 self._store.close()
                 self._store = None
 
     def _give_back(self, card: str) -> None:
         lease = self._held.pop(card)
+        self._tokens[card] = lease.token
         with suppress(InfrastructureError):
             self._opened().release(lease)
 

@@ -111,11 +111,12 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
         if reason := hil.devices.quarantined(name):
             raise BlockedError(f"{name} is quarantined: {reason}.")
         _require(request.node, hil, host)
-        hil.lab.leases.hold(name)
-        driver = hil.card(name)
-        with restored_after_failure(hil, driver, request.node.stash.setdefault(FAILURE, Failure())):
-            _prepare(request.node, hil, driver)
-            yield driver
+        failure = request.node.stash.setdefault(FAILURE, Failure())
+        with hil.lab.leases.leased(name):
+            driver = hil.card(name)
+            with restored_after_failure(hil, driver, failure):
+                _prepare(request.node, hil, driver)
+                yield driver
 
 
 def _prepare(item: pytest.Item, hil: HilSession, driver: CardDriver) -> None:

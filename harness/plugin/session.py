@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +119,7 @@ class HilSession:
                 start_lab(self.inventory, self.lab_entry.name, leases=leases)
             )
             self._lab.leases.wait = self._config.getoption("hil_lease_wait")
+            self._lab.leases.reach = lambda host: nullcontext(self.host(host.name))
             self._config.hook.pytest_hil_lab_started(lab=self._lab)
         return self._lab
 

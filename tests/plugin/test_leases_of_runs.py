@@ -34,15 +34,21 @@ def leases(plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[LeaseStore]:
 def test_a_card_of_somebody_else_is_blocked_and_others_are_given_back(plan, real, leases: LeaseStore) -> None:
     real()
     leases.acquire(ONE, "one/card0", ADA, "console by hand", 3600)
-    seen = """
-    def test_who_has_it(card):
+    run = plan.run(
+        """
         import os
         from harness.leases.store import LeaseStore
-        held = {h.lease.name: h.owner for h in LeaseStore(os.environ["HIL_LEASES"]).all()}
-        assert held[card.name].pid == os.getpid()
-        card.reset()
-    """
-    run = plan.run(RESET + seen)
+
+        def test_reset(card):
+            card.reset()
+
+        def test_who_has_it(card):
+            card.reset()
+            held = {h.lease.name: h.owner for h in LeaseStore(os.environ["HIL_LEASES"]).all()}
+            assert held.pop("one/card0", None)
+            assert [owner.pid for owner in held.values()] == [os.getpid()]
+        """
+    )
     assert run.states == {
         "test_reset[one/card0]": "BLOCKED",
         "test_who_has_it[one/card0]": "BLOCKED",
