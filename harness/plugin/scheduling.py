@@ -9,12 +9,10 @@ import pytest
 from xdist.scheduler import LoadScheduling, LoadScopeScheduling  # type: ignore[import-untyped]
 
 from harness.errors import HarnessError
-from harness.plugin.session import SESSION
+from harness.plugin.session import SESSION, HilSession
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
-
-    from harness.plugin.session import HilSession
 
 
 class Scheduling:
@@ -98,7 +96,7 @@ def workers(config: pytest.Config) -> int | None:
     ours = any(isinstance(plugin, Observer) for plugin in config.pluginmanager.get_plugins())
     ends = (".scenario.yaml", ".campaign.yaml")
     if ours or any(map(config.getoption, told)) or any(arg.endswith(ends) for arg in config.args):
-        return len(_cards(config.stash[SESSION])) or None
+        return len(_cards(HilSession(config))) or None  # that of the run is made later
     return None
 
 

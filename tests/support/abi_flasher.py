@@ -111,9 +111,10 @@ def cards():
 
 
 def reset(address):
+    others = set(cards()) - {address}
     write(f"{secure_update(address)}/control/image_load", b"bmc_user")
-    until(cards, "the card to come back")
-    (now,) = cards()
+    until(lambda: set(cards()) - others, "the card to come back")
+    (now,) = set(cards()) - others
     until(
         lambda: matches(f"/sys/bus/pci/devices/{now}/fpga_region/region*/dfl-fme.*/bitstream_id"),
         "its driver",

@@ -6,6 +6,7 @@ import pwd
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,9 +67,13 @@ def _unpacked() -> Path:
 class OpenSsh:
     """A running server on loopback for the current user, with a host key and a login key of its own."""
 
-    def __init__(self, folder: Path, *, path: str = "") -> None:
-        """``path``: where the sessions of those who log in find programs; by default as sshd has it."""
+    def __init__(self, folder: Path, *, path: str = "", inside: Sequence[str] = ()) -> None:
+        """``path``: where the sessions of those who log in find programs; by default as sshd has it.
+
+        ``inside``: the command line that runs another one where the server is to be.
+        """
         self._path = path
+        self._inside = inside
         #: In the environment of all that sessions here have started, so that it can be found again.
         self._mark = f"HIL_TEST_SERVER={folder}"
         self.user = getpass.getuser()
@@ -136,7 +141,7 @@ class OpenSsh:
         )
         # -r: newer servers would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(
-            [program, "-D", "-e", "-r", "-f", settings],
+            [*self._inside, program, "-D", "-e", "-r", "-f", settings],
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,0 +1,135 @@
+"""Power, tools and control planes of a real lab ask for the leases of all cards that they reach."""
+
+import hashlib
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cards.gate import Gate as CardGate
+from harness.controlplane.changes import Change
+from harness.controlplane.gate import Gate as SystemGate
+from harness.errors import LeasedError, LeaseLostError
+from harness.inventory.load import load_inventory
+from harness.inventory.model import Card
+from harness.lab.leasing import lease_key, leases_of
+from harness.lab.running import RunningLab
+from harness.leases.owner import Owner
+from harness.leases.store import LeaseStore
+
+ADDRESS = "0000:b2:00.0"
+INVENTORY = """
+version: 1
+default_lab: bench
+labs:
+  bench:
+    controllers:
+      central: {{role: system-controller, url: "http://127.0.0.1:1", credentials: {{env: SECRET}}}}
+      sub: {{role: subcloud, parent: central, url: "http://127.0.0.1:1", credentials: {{env: SECRET}}}}
+    hosts:
+      one:
+        system: sub
+        ssh:
+          {{address: 127.0.0.1, port: {port}, user: lab, known_hosts: {folder}/known,
+            credentials: {{env: SECRET}}}}
+        power: {{command: {{off: [touch, {folder}/off], on: [touch, {folder}/on]}}}}
+        cards:
+          card0: {{address: '0000:b2:00.0', identity: '64:4c:36:00:00:01'}}
+          card1: {{address: '0000:3b:00.0'}}
+"""
+BOB = Owner("run-of-bob", "bench8", 4712, "2", "elsewhere")
+IMAGE = b"\0" * 2048
+SHA256 = hashlib.sha256(IMAGE).hexdigest()
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningLab]:
+    """A lab whose host does not answer: nobody listens at its port."""
+    monkeypatch.setenv("SECRET", "not a secret")
+    (tmp_path / "known").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        text = INVENTORY.format(port=taken.getsockname()[1], folder=tmp_path)
+        (tmp_path / "inventory.yaml").write_text(text)
+        entry = load_inventory(tmp_path / "inventory.yaml").lab()
+        holder = leases_of("mine", said=f"sqlite:///{tmp_path}/leases.sqlite")
+        with RunningLab(entry, leases=holder) as running:
+            yield running
+        holder.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LeaseStore]:
+    with LeaseStore(f"sqlite:///{tmp_path}/leases.sqlite") as opened:
+        yield opened
+
+
+def key(lab: RunningLab, card: str) -> str:
+    return lease_key(*lab.entry.card(f"one/{card}"))
+
+
+def test_a_card_is_told_by_its_identity_else_by_its_place(lab: RunningLab) -> None:
+    assert key(lab, "card0") == "64:4c:36:00:00:01"
+    host, _ = lab.entry.card("one/card1")
+    assert host.ssh
+    assert key(lab, "card1") == f"127.0.0.1:{host.ssh.port}/0000:3b:00.0"
+
+
+def test_power_needs_every_card_of_the_host(lab: RunningLab, store: LeaseStore, tmp_path: Path) -> None:
+    theirs = store.acquire(key(lab, "card1"), "one/card1", BOB, "soak", 60)
+    with pytest.raises(LeasedError, match="run-of-bob"):
+        lab.power("one", "off")
+    assert not (tmp_path / "off").exists()
+    store.release(theirs)
+    lab.power("one", "cycle")  # the host does not answer, and its power is what brings it back
+    assert (tmp_path / "off").exists()
+    assert {held.lease.name for held in store.all()} == {"one/card0", "one/card1"}
+    (tmp_path / "off").unlink()
+    assert store.broken(key(lab, "card0"), "eve", "now")
+    with pytest.raises(LeaseLostError, match="eve broke it"):
+        lab.power("one", "off")
+    assert not (tmp_path / "off").exists()
+    lab.close()
+    assert store.all() == []
+
+
+@pytest.mark.parametrize("system", ["sub", "central"])
+def test_a_change_of_a_system_needs_every_card_of_it(lab: RunningLab, store: LeaseStore, system: str) -> None:
+    store.acquire(key(lab, "card1"), "one/card1", BOB, "soak", 60)
+    lab.leases._wait_until_idle = lambda *_: None  # type: ignore[method-assign]  # no host answers here
+    gate = SystemGate(system, {}, real=True, fence=lambda: lab.leases.check_system(system))
+    reading: Any = None
+    permits = gate.permits(Change("host-lock", "controller-0"), reading)
+    with pytest.raises(LeasedError, match="run-of-bob"):
+        permits.command(system, ["system", "host-lock", "controller-0"])
+    assert store.broken(key(lab, "card1"), "eve", "now")
+    assert permits.command(system, ["system", "host-lock", "controller-0"]).act == "host-lock"
+
+
+FORM = "/sys/x/firmware/secure-update1"
+WRITES: dict[str, Callable[[CardGate], object]] = {
+    "upload": lambda gate: gate.upload(IMAGE, "/tmp/hil-1.bin"),
+    "flash": lambda gate: gate.flash(IMAGE, SHA256, "/tmp/hil-1.bin", ADDRESS, "mac"),
+    "kernel upload": lambda gate: gate.kernel_upload(IMAGE, SHA256, "/tmp/hil-1.bin", FORM, "mac"),
+    "reset": lambda gate: gate.reset("bmcimg", ADDRESS, "mac"),
+    "cancel": lambda gate: gate.cancel(f"{FORM}/cancel"),
+}
+
+
+@pytest.mark.parametrize("act", WRITES)
+def test_no_write_to_a_card_is_permitted_without_its_lease(act: str) -> None:
+    asked: list[str] = []
+    card = Card(name="card0", address=ADDRESS, irreversible=("root-key", "key-cancellation"))
+
+    def fence() -> None:
+        asked.append(act)
+        if len(asked) > 1:
+            raise LeaseLostError("lost")
+
+    gate = CardGate("one", card, real=False, allowed=(), fence=fence)
+    WRITES[act](gate)
+    with pytest.raises(LeaseLostError):
+        WRITES[act](gate)
+    assert asked == [act, act]
