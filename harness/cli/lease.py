@@ -56,11 +56,14 @@ LeasesOption = Annotated[
 ReportsOption = Annotated[Path, typer.Option("--reports", help="Where the index is, if nothing says it.")]
 
 
-@app.command("list", epilog="Examples:  hil lease list     hil lease list -o json")
+@app.command("list", epilog="Examples:\n\n  hil lease list\n\n  hil lease list -o json")
 def list_leases(
     leases: LeasesOption = None, reports: ReportsOption = Path("reports"), output: FormOption = Form.TABLE
 ) -> None:
-    """List who has which card, for how long, and why; then which leases were broken last."""
+    """List who has which card, and why.
+
+    Then the leases that were broken last.
+    """
     with _opened(reports, leases) as store:
         held, breaks = store.all(), store.breaks()
     if output is Form.JSON:
@@ -83,7 +86,7 @@ def list_leases(
         )
 
 
-@app.command(epilog="Example:  hil lease take subcloud1/card0 --reason 'BMC console by hand' --ttl 2h")
+@app.command(epilog="Example:\n\n  hil lease take subcloud1/card0 --reason 'BMC console by hand' --ttl 2h")
 def take(
     card: CardArgument,
     reason: Annotated[str, typer.Option(help="What for; shown to whoever wants the card.")],
@@ -94,7 +97,10 @@ def take(
     reports: ReportsOption = Path("reports"),
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Keep a card for yourself: no run writes to it until you give it back, or the time is over."""
+    """Keep a card for yourself.
+
+    No run writes to it until you give it back, or the time is over.
+    """
     from harness.leases.owner import this_person
 
     key, seconds = _key(card, inventory, lab), _seconds(ttl)
@@ -106,7 +112,7 @@ def take(
     typer.echo(f"{card} is yours for {_short(seconds)}; give it back with: hil lease release {card}")
 
 
-@app.command(epilog="Example:  hil lease release subcloud1/card0")
+@app.command(epilog="Example:\n\n  hil lease release subcloud1/card0")
 def release(
     card: CardArgument,
     inventory: InventoryOption = None,
@@ -129,7 +135,7 @@ def release(
     typer.echo(f"{card} is given back.")
 
 
-@app.command("break", epilog="Example:  hil lease break subcloud1/card0 --reason 'the machine is off'")
+@app.command("break", epilog="Example:\n\n  hil lease break subcloud1/card0 --reason 'the machine is off'")
 def break_lease(
     card: CardArgument,
     reason: Annotated[str, typer.Option(help="Why; kept, and told to its owner.")],
@@ -138,9 +144,10 @@ def break_lease(
     leases: LeasesOption = None,
     reports: ReportsOption = Path("reports"),
 ) -> None:
-    """End a lease for its owner, who then writes no more to the card. Who did it and why is kept.
+    """End a lease for its owner.
 
-    An update that is going on is not ended; whoever takes the card next waits for it.
+    Who had it writes no more to the card; who did it and why is kept. An update that is going on is not
+    ended: whoever takes the card next waits for it.
     """
     from harness.leases.owner import this_person
 

@@ -5,11 +5,14 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Float, bindparam
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Float, bindparam, create_engine, inspect
 
 from harness.errors import ConfigurationError, InfrastructureError, LeasedError, LeaseLostError
 from harness.leases.owner import Owner, this_process
 from harness.leases.store import LeaseStore, leases_url
+from harness.store import opening
 
 CARD, NAME = "64:4c:36:00:00:01", "one/card0"
 ADA = Owner("run-of-ada", "bench7", 4711, "1", "elsewhere")
@@ -156,6 +159,19 @@ def test_a_database_that_is_gone_is_told_as_infrastructure(store: LeaseStore, ur
             act()
         assert told.value.exit_code == 3
         assert not isinstance(told.value, LeaseLostError | LeasedError)
+
+
+def test_an_index_of_the_version_before_gets_the_tables(url: str) -> None:
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    config = Config()
+    config.set_main_option("script_location", str(opening._MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    assert not inspect(engine).has_table("leases")
+    with LeaseStore(url) as store:
+        assert store.all() == []
+    engine.dispose()
 
 
 def test_where_the_leases_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ def test_without_its_leases_a_run_writes_nothing(plan, real) -> None:
     assert "geheim" not in run.text
 
 
-def test_the_next_run_has_what_a_killed_one_had(plan, real, leases: LeaseStore) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
+def test_the_next_run_has_what_one_that_was_ended_had(plan, real, leases: LeaseStore, number: int) -> None:
     real()
     path = plan.write(
         """
@@ -114,7 +115,9 @@ def test_the_next_run_has_what_a_killed_one_had(plan, real, leases: LeaseStore) 
         wait_until((plan.folder / "begun").exists, "the run to have its card")
         (held,) = leases.all()
         assert held.owner.pid == process.pid
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(number)
+        process.wait(60)
+        assert bool(leases.all()) == (number == signal.SIGKILL), "Ctrl-C gives it back at once"
     finally:
         process.kill()
         process.wait()
