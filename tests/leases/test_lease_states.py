@@ -18,7 +18,7 @@ from harness.leases.owner import Owner
 from harness.leases.store import Lease, LeaseStore
 
 TTL = 60.0
-WHO = st.integers(0, 2)
+WHO = st.integers(0, 1)
 
 
 class Machines:
@@ -45,7 +45,7 @@ def machines() -> Iterator[None]:
 
 
 class Leases(RuleBasedStateMachine):
-    """Three owners want one card. What each believes is kept apart from what the database says.
+    """Two owners want one card. What each believes is kept apart from what the database says.
 
     ``real``: the seconds that have truly passed, whatever the clock was set to.
     """
@@ -62,7 +62,7 @@ class Leases(RuleBasedStateMachine):
         #: When that one renewed last, in seconds that truly passed.
         self.renewed = 0.0
         self.ahead = False
-        for who in range(3):
+        for who in range(2):
             self._start(who)
 
     def _start(self, who: int) -> None:
@@ -112,7 +112,7 @@ class Leases(RuleBasedStateMachine):
         assert (held is not None) == (self.valid is not None)
         self.valid = None
 
-    @rule(seconds=st.sampled_from([1.0, 20.0, TTL, 3 * TTL]))
+    @rule(seconds=st.sampled_from([1.0, 0.7 * TTL, TTL]))
     def time_passes(self, seconds: float) -> None:
         self.real += seconds
         Machines.now += seconds
@@ -150,17 +150,17 @@ class Leases(RuleBasedStateMachine):
         self.believed[who] = lease
 
     @invariant()
-    def at_most_one_is_accepted(self) -> None:
-        accepted = 0
-        for lease in {lease.token: lease for lease in getattr(self, "believed", {}).values()}.values():
-            held = [h for h in Machines.store.all() if h.lease == lease]
-            accepted += len(held)
-        assert accepted <= 1
+    def no_token_but_the_newest_is_accepted(self) -> None:
+        """Tried at every step, by all who believe to have the card: none of it may change anything."""
+        for who, lease in getattr(self, "believed", {}).items():
+            if not (self.valid == who and lease.token == self.newest):
+                with pytest.raises(LeaseLostError):
+                    Machines.store.renew(lease)
 
 
 class TestLeases(Leases.TestCase):  # type: ignore[misc,valid-type]
     settings = settings(
-        max_examples=60,
+        max_examples=150,
         stateful_step_count=25,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
