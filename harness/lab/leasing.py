@@ -39,10 +39,16 @@ def _machine() -> str:
 
 
 def leases_of(
-    run: str, reports: Path = Path("reports"), said: str | None = None, index: str | None = None
+    run: str,
+    reports: Path = Path("reports"),
+    said: str | None = None,
+    index: str | None = None,
+    *,
+    wait: float = 0.0,
 ) -> LeaseHolder:
     """Return what holds the leases of this process, in the run of that name; nothing is opened yet.
 
+    :param wait: seconds that a card which somebody else has is waited for.
     The rest as for :func:`harness.leases.store.leases_url`.
     """
     from harness.leases.holder import LeaseHolder
@@ -53,7 +59,7 @@ def leases_of(
 
         return LeaseStore(leases_url(reports, said, index))
 
-    return LeaseHolder(opened, this_process(run))
+    return LeaseHolder(opened, this_process(run), wait=wait)
 
 
 def _connected(host: Host, access: Callable[[str], Access | None]) -> closing[Reached]:
@@ -77,8 +83,6 @@ class LabLeases:
         self._kept = kept
         #: Connects to a host for as long as it is asked whether a card is idle.
         self.reach: Callable[[Host], AbstractContextManager[Reached]] = lambda host: _connected(host, access)
-        #: Seconds that somebody else may go on to have a card that we want.
-        self.wait = 0.0
         #: What a card is wanted for, for those who want it too.
         self.reason = _REASON
 
@@ -115,7 +119,7 @@ class LabLeases:
                 self._wait_until_idle(host, card)
 
         key = lease_key(host, card, self._kept)
-        self._holder.hold(key, name, self.reason, wait=self.wait, settle=settle)
+        self._holder.hold(key, name, self.reason, settle=settle)
 
     def check(self, name: str, *, at_rest: bool = True) -> None:
         """Return if the card ``host/card`` may be written to now; takes its lease where we have none yet.

@@ -26,10 +26,14 @@ class LeaseHolder:
     """The leases of one owner in this process.
 
     :param store: opens the database, on first use. :param owner: who has the leases. :param ttl: seconds.
+    :param wait: seconds that somebody else may go on to have a card that is wanted.
     """
 
-    def __init__(self, store: Callable[[], LeaseStore], owner: Owner, *, ttl: float = TTL) -> None:
+    def __init__(
+        self, store: Callable[[], LeaseStore], owner: Owner, *, ttl: float = TTL, wait: float = 0.0
+    ) -> None:
         self.owner = owner
+        self._wait = wait
         self._open = store
         self._store: LeaseStore | None = None
         self._ttl = ttl
@@ -42,12 +46,9 @@ class LeaseHolder:
         #: Held while a lease is renewed or given back: a heartbeat renews none that is given back.
         self._change = threading.RLock()
 
-    def hold(
-        self, card: str, name: str, reason: str, *, wait: float = 0.0, settle: Callable[[], None]
-    ) -> None:
+    def hold(self, card: str, name: str, reason: str, *, settle: Callable[[], None]) -> None:
         """Have the lease of a card from here until it is given back; nothing happens where we have it.
 
-        :param wait: seconds that somebody else may go on to have it.
         :param settle: returns once the card is idle. It is called while we have the lease already, so that
             whoever had it begins nothing more, and ends what it has begun. Not where that was us.
         :raises LeasedError: somebody else has it.
@@ -58,7 +59,7 @@ class LeaseHolder:
             return
         if card in self._lost:
             raise self._lost[card]
-        lease = self._acquired(card, name, reason, time.monotonic() + wait)
+        lease = self._acquired(card, name, reason, time.monotonic() + self._wait)
         with self._change:
             ours = lease.token - 1 == self._tokens.get(card)
             self._held[card] = lease

@@ -112,6 +112,7 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
             raise BlockedError(f"{name} is quarantined: {reason}.")
         _require(request.node, hil, host)
         failure = request.node.stash.setdefault(FAILURE, Failure())
+        hil.lab.leases.reason = request.node.nodeid
         with hil.lab.leases.leased(name):
             driver = hil.card(name)
             with restored_after_failure(hil, driver, failure):

@@ -72,7 +72,8 @@ class HilSession:
         from harness.lab.leasing import leases_of
 
         said: str | None = self._config.getoption("hil_leases")
-        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, self._config.getoption("hil_store"))
+        index, wait = (self._config.getoption(name) for name in ("hil_store", "hil_lease_wait"))
+        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, index, wait=wait)
         self._open.callback(holder.close)
         return holder
 
@@ -118,7 +119,6 @@ class HilSession:
             self._lab = self._open.enter_context(
                 start_lab(self.inventory, self.lab_entry.name, leases=leases)
             )
-            self._lab.leases.wait = self._config.getoption("hil_lease_wait")
             self._lab.leases.reach = lambda host: nullcontext(self.host(host.name))
             self._config.hook.pytest_hil_lab_started(lab=self._lab)
         return self._lab

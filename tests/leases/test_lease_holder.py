@@ -99,9 +99,10 @@ def test_who_waits_has_it_once_it_is_given_back(holder: LeaseHolder, store: Leas
     theirs = store.acquire(CARD, NAME, BOB, "soak", 60)
     with pytest.raises(LeasedError, match="run-of-bob"):
         holder.hold(CARD, NAME, "flash", settle=nothing)
+    holder._wait = 30.0
     given_back = threading.Timer(0.3, store.release, [theirs])
     given_back.start()
-    holder.hold(CARD, NAME, "flash", wait=30, settle=nothing)
+    holder.hold(CARD, NAME, "flash", settle=nothing)
     given_back.join()
     holder.check(CARD)
 
