@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.judgement.checkers.holding import active_holding
 from harness.judgement.checkers.image_state import written_over
+from harness.judgement.checkers.standing import status_of
 from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed, written
 from harness.judgement.grouping import Operation, field_of, word
 from harness.judgement.model import Outcome, OutcomeOf, worst_outcome
@@ -145,12 +146,12 @@ def _after_failed_root_key(
 ) -> Iterator[_Told]:
     """A card whose root key failed must not be given the images of the same update (section 4.7)."""
     for card, image in sorted(owed):
-        if word(story.facts(image), "effect") != "root-key" or _status(after, card, image) != "failed":
+        if word(story.facts(image), "effect") != "root-key" or status_of(after, card, image) != "failed":
             continue
         written = [
             other
             for of_card, other in sorted(owed)
-            if of_card == card and other != image and _status(after, card, other) not in ("pending", "")
+            if of_card == card and other != image and status_of(after, card, other) not in ("pending", "")
         ]
         counts: list[Any] = [field_of(look.cards.get(card), "flash_count") for look in (before, after)]
         if written:
@@ -161,17 +162,6 @@ def _after_failed_root_key(
                 f"{story.image_name(image)} had failed there",
                 (before.seq, after.seq),
             )
-
-
-def _status(look: Look, card: str, image: str) -> str:
-    for claim in look.said["state"]:
-        said = claim.statement
-        if (
-            said.get("image_uuid") == image
-            and look.card_at(said.get("hostname"), said.get("address")) == card
-        ):
-            return word(said, "status")
-    return ""
 
 
 def _before(story: SystemStory, seq: int) -> Look | None:
