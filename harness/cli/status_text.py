@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from harness.cli.form import Form
+from harness.display_width import cut, display_width, padded
 
 if TYPE_CHECKING:
     from harness.judgement.side_by_side import Row
@@ -65,9 +66,9 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     table = [heads, *rows]
-    widths = [max(len(cells[column]) for cells in table) for column in range(len(heads))]
+    widths = [max(display_width(cells[column]) for cells in table) for column in range(len(heads))]
     for cells in table:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        yield "  ".join(padded(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _counted(rows: Sequence[Row]) -> str:
@@ -81,5 +82,5 @@ def _draw(lines: Sequence[str]) -> None:
     shown = list(lines[: height - 1])
     if len(lines) > len(shown):
         shown[-1] = f"... {len(lines) - len(shown) + 1} more lines: hil status without --every has all"
-    sys.stdout.write(_HOME + "".join(f"{line[:width]}{_LINE_END}\n" for line in shown) + _SCREEN_END)
+    sys.stdout.write(_HOME + "".join(f"{cut(line, width)}{_LINE_END}\n" for line in shown) + _SCREEN_END)
     sys.stdout.flush()

@@ -8,13 +8,13 @@ Rows that cannot be told from one another are an error. `--nowrap` spares all th
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from harness.controlplane.columns import joined, known_header
+from harness.display_width import char_width, display_width
 from harness.errors import TableError
 from harness.judgement.values import Value
 
@@ -100,7 +100,10 @@ def _table(lines: Sequence[str], start: int) -> tuple[Table, int]:
     head, body, _ = parts
     if not head:
         raise TableError(f"The table that begins in line {start + 1} has no header.")
-    widths = [after - before - 3 for before, after in pairwise(places)]
+    widths = [
+        _characters([cells[index] for _, cells in (*head, *body)], after - before - 3)
+        for index, (before, after) in enumerate(pairwise(places))
+    ]
     columns = tuple(
         known_header([cells[index].strip() for _, cells in head], width) for index, width in enumerate(widths)
     )
@@ -111,20 +114,29 @@ def _table(lines: Sequence[str], start: int) -> tuple[Table, int]:
     return Table(columns, tuple(_rows(columns, body, widths))), at
 
 
+def _characters(pieces: Sequence[str], width: int) -> int:
+    """Return how many characters the longest line of a column has that is ``width`` wide.
+
+    The real command wraps by characters, and a wide one takes two columns.
+    """
+    as_wide = all(display_width(piece) == len(piece) for piece in pieces)
+    return width if as_wide else max(map(len, pieces))
+
+
 def _cells(line: str, places: Sequence[int], number: int) -> Cells:
-    """Cut a line at the bars under the border's corners; a wide character takes two places there."""
+    """Cut a line at the bars under the border's corners, by the columns of a terminal."""
     shown: list[str] = []
     for char in line:
-        if unicodedata.combining(char) and shown:
+        width = char_width(char)
+        if not width and shown:
             shown[-1] += char
         else:
-            wide = unicodedata.east_asian_width(char) in "WF"
-            shown += [char, ""] if wide else [char]
+            shown += [char, ""] if width == 2 else [char]
     if len(shown) < places[-1] + 1 or any(shown[place] != "|" for place in places):
         raise TableError(f"Line {number} does not fit its table: {line[:120]!r}.")
     if "".join(shown[places[-1] + 1 :]).strip():
         raise TableError(f"Line {number} goes on after its table: {line[:120]!r}.")
-    return ["".join(shown[a + 2 : b - 1]).rstrip() for a, b in pairwise(places)]
+    return ["".join(shown[a + 1 : b - 1])[1:].rstrip() for a, b in pairwise(places)]
 
 
 def _rows(

@@ -157,3 +157,19 @@ def test_on_a_terminal_it_is_drawn_in_place(monkeypatch, capsys) -> None:
     assert len(lines) == 9 and all(line.endswith("\x1b[K") for line in lines)
     assert all(len(line.removesuffix("\x1b[K")) <= 40 for line in lines)
     assert lines[-1].startswith("... 25 more lines")
+
+
+def test_wide_characters_are_seen_in_their_columns(monkeypatch, capsys) -> None:
+    """Where a name is wide, what follows stands below its heading, and a line is no wider than the screen."""
+    rows = [
+        Row("one/card0", "image", "画像", "画像", VerdictKind.MATCH),
+        Row("one/card0", "image", "plain", "plain", VerdictKind.MATCH),
+    ]
+    show(rows, Form.TABLE, live=False)
+    wide, plain = capsys.readouterr().out.splitlines()[1:]
+    assert wide.index("MATCH") + 4 == plain.index("MATCH")  # four characters before it take two columns each
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda **_: os.terminal_size((21, 10)))
+    show(rows, Form.TABLE, live=True)
+    wide = next(line for line in capsys.readouterr().out.splitlines() if "画" in line)
+    assert wide == "one/card0  image  画\x1b[K"

@@ -223,3 +223,31 @@ def test_any_damage_is_tables_or_the_one_error(text: str, data: st.DataObject) -
     put = data.draw(st.text(st.sampled_from("+-| \n標"), max_size=5))
     with suppress(TableError):
         parse_tables(text[:at] + put + text[at + cut :])
+
+
+def test_wide_characters_take_two_columns_and_marks_none() -> None:
+    """As prettytable prints it; a cell may begin with a mark."""
+    text = (
+        "+-------+----+\n| name  | id |\n+-------+----+\n"
+        "| 画像  | 1  |\n| e\u0301te\u0301   | 2  |\n| \u0301e\u200d     | 3  |\n| plain | 4  |\n"
+        "+-------+----+\n"
+    )
+    assert [row["name"] for row in only_table(text).rows] == [
+        "画像",
+        "e\u0301te\u0301",
+        "\u0301e\u200d",
+        "plain",
+    ]
+
+
+def test_beside_a_wide_cell_a_word_that_was_cut_is_none_with_a_blank() -> None:
+    """The real command wraps by characters: eight of them here, and the column is sixteen wide."""
+    wide = "一二三四五六七八"
+    text = (
+        f"+{'-' * 38}+{'-' * 18}+\n| {'uuid':36} | {'name':16} |\n+{'-' * 38}+{'-' * 18}+\n"
+        f"| {A} | {wide} |\n| {B} | {'abcdefgh':16} |\n| {'':36} | {'ijkl':16} |\n| {'':36} | {'':16} |\n"
+        f"+{'-' * 38}+{'-' * 18}+\n"
+    )
+    first, second = only_table(text).rows
+    assert first["name"] == wide
+    assert isinstance(second["name"], Unknown)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from harness.display_width import display_width, padded
+
 #: What ``-f`` may be, of cliff's forms.
 FORMATS: Final = ("json", "table", "value")
 Row = Sequence[Any]
@@ -34,7 +36,9 @@ def _table(columns: Sequence[str], rows: Sequence[Row], numbers: Sequence[bool])
     """Return a table. ``numbers``: whether a column is one of numbers, which stand at its right."""
     cells = [[str(cell).replace("\r\n", "\n").replace("\r", " ").split("\n") for cell in row] for row in rows]
     heads = [[column] for column in columns]
-    widths = [max(len(line) for row in (heads, *cells) for line in row[at]) for at in range(len(columns))]
+    widths = [
+        max(display_width(line) for row in (heads, *cells) for line in row[at]) for at in range(len(columns))
+    ]
     border = "+" + "+".join("-" * (width + 2) for width in widths) + "+\n"
 
     def lines(row: Sequence[Sequence[str]]) -> str:
@@ -42,7 +46,7 @@ def _table(columns: Sequence[str], rows: Sequence[Row], numbers: Sequence[bool])
         for line in range(max(map(len, row))):
             for cell, width, number in zip(row, widths, numbers, strict=True):
                 text = cell[line] if line < len(cell) else ""
-                found += f"| {text:{'>' if number else '<'}{width}} "
+                found += f"| {padded(text, width, right=number)} "
             found += "|\n"
         return found
 

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from harness.display_width import display_width, padded
+
 _UUID_WIDTH: Final = 36
 #: What the widest word of a column is looked for between. The range is the real command's slip: it holds the
 #: capital letters as well.
@@ -24,17 +26,19 @@ class _Wrapper(textwrap.TextWrapper):
 def table(labels: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table with a row for each of ``rows``; nothing but an end of line where there is none.
 
-    Cells and labels may have several lines.
+    Cells and labels may have several lines. Columns are padded by what is seen, as prettytable does it.
     """
     cells = [[cell.split("\n") for cell in row] for row in (labels, *rows)]
     if len(cells) == 1:
         return "\n"
-    widths = [max(len(line) for row in cells for line in row[column]) for column in range(len(labels))]
+    widths = [
+        max(display_width(line) for row in cells for line in row[column]) for column in range(len(labels))
+    ]
     border = "+" + "+".join("-" * (width + 2) for width in widths) + "+\n"
     shown = [
         "".join(
             "".join(
-                f"| {(cell[line] if line < len(cell) else ''):{width}} "
+                f"| {padded(cell[line] if line < len(cell) else '', width)} "
                 for cell, width in zip(row, widths, strict=True)
             )
             + "|\n"

@@ -95,3 +95,17 @@ def test_values_as_python_shows_them() -> None:
     assert text_of(labels, python2=True) == "[{u'location': u'lab'}, {}]"
     assert [text_of(value, python2=True) for value in (None, True, "", 5)] == ["None", "True", "", "5"]
     assert table(("a", "bc"), [("xyz", "")]).splitlines()[1] == "| a   | bc |"
+
+
+def test_columns_are_padded_by_what_is_seen() -> None:
+    """Wide characters take two columns of a terminal, and marks none (the rule of wcwidth)."""
+    shown = table(["name", "id"], [["画像", "1"], ["e\u0301te\u0301", "2"], ["plain", "3"]])
+    assert shown == (
+        "+-------+----+\n"
+        "| name  | id |\n"
+        "+-------+----+\n"
+        "| 画像  | 1  |\n"
+        "| e\u0301te\u0301   | 2  |\n"
+        "| plain | 3  |\n"
+        "+-------+----+\n"
+    )
