@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from harness.emulator.starlingx.trouble_values import check_trouble
 from harness.errors import ConfigurationError, DeadlineError
 
 if TYPE_CHECKING:
@@ -211,38 +212,35 @@ class Listening:
         ``vault-missing`` (uuid of an image), ``vault-takes-files`` (bool), ``dcmanager`` (true: it runs),
         ``audit-now``.
 
-        :raises ConfigurationError: there is no such system or trouble.
+        :raises ConfigurationError: there is no such system or trouble, or it does not take the value.
         """
         place = self._places.get(system)
         if place is None:
             known = ", ".join(self._places) or "none"
             raise ConfigurationError(f"The lab emulates no system {system!r}.", hint=f"Known: {known}.")
+        check_trouble(system, name, value, has_cloud=place.has_cloud)
         found = place.system()
         acts: dict[str, Callable[[], None]] = {
-            "refuse-requests": lambda: found.troubles.refuse_requests(int(value)),
-            "downloads": lambda: found.troubles.set_downloads(str(value)),
-            "completions": lambda: found.troubles.delay_completions(None if value is None else float(value)),
+            "refuse-requests": lambda: found.troubles.refuse_requests(value),
+            "downloads": lambda: found.troubles.set_downloads(value),
+            "completions": lambda: found.troubles.delay_completions(value),
             "conductor": lambda: (found.casts.start if value else found.casts.stop)(),
-            "agents": lambda: found.run_agents(bool(value)),
+            "agents": lambda: found.run_agents(value),
             "expire-tokens": found.identity.revoke_all,
             "restart": place.restart,
-            "api-down-after-unlock": lambda: found.troubles.go_away_after_unlock(float(value)),
-            "slow": lambda: found.troubles.slow_down(float(value)),
+            "api-down-after-unlock": lambda: found.troubles.go_away_after_unlock(value),
+            "slow": lambda: found.troubles.slow_down(value),
         }
         if place.has_cloud:
             cloud = place.cloud()
             acts |= {
-                "subcloud-offline": lambda: cloud.cut_off(str(value)),
-                "subcloud-unmanaged": lambda: cloud.unmanage(str(value)),
-                "vault-missing": lambda: cloud.lose_file(str(value)),
-                "vault-takes-files": lambda: cloud.vault.take_files(bool(value)),
-                "dcmanager": lambda: cloud.run(bool(value)),
+                "subcloud-offline": lambda: cloud.cut_off(value),
+                "subcloud-unmanaged": lambda: cloud.unmanage(value),
+                "vault-missing": lambda: cloud.lose_file(value),
+                "vault-takes-files": lambda: cloud.vault.take_files(value),
+                "dcmanager": lambda: cloud.run(value),
                 "audit-now": cloud.audit_now,
             }
-        if name not in acts:
-            raise ConfigurationError(
-                f"An emulated system has no trouble {name!r}.", hint=f"Known: {', '.join(acts)}."
-            )
         acts[name]()
 
     def settle(self) -> None:

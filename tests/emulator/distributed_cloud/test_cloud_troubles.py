@@ -184,8 +184,13 @@ def test_troubles_of_a_cloud_are_named(lab: CloudLab) -> None:
     assert not lab.cloud.regions["sub1"].offline
     listening.trouble("sub", "slow", 3)
     assert lab.system("sub1").troubles.slow == 3
-    with pytest.raises(ConfigurationError, match="no trouble 'audit-now'"):
+    with pytest.raises(ConfigurationError, match="'audit-now': it is one of a system controller"):
         listening.trouble("sub", "audit-now")
+    wrong = [("dcmanager", "off"), ("vault-takes-files", 1), ("subcloud-offline", None), ("audit-now", True)]
+    for name, value in wrong:
+        with pytest.raises(ConfigurationError, match=f"trouble '{name}' was given"):
+            listening.trouble("central", name, value)
+    assert lab.cloud.runs
     with pytest.raises(ConfigurationError, match="has no subcloud 'sub9'"):
         listening.trouble("central", "subcloud-offline", "sub9")
     listening.close()

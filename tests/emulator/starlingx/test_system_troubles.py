@@ -113,3 +113,35 @@ def test_trouble_is_named(lab: Lab) -> None:
     with pytest.raises(ConfigurationError, match="no system 'other'"):
         listening.trouble("other", "restart")
     listening.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("agents", "off", "true or false"),
+        ("agents", None, "true or false"),
+        ("conductor", 0, "true or false"),
+        ("slow", -1, "a factor above 0"),
+        ("slow", 0, "a factor above 0"),
+        ("slow", "abc", "a factor above 0"),
+        ("slow", float("nan"), "a factor above 0"),
+        ("api-down-after-unlock", "x", "seconds, 0 or more"),
+        ("api-down-after-unlock", None, "seconds, 0 or more"),
+        ("completions", -5, "seconds, 0 or more, or no value: they are lost"),
+        ("completions", True, "seconds, 0 or more, or no value: they are lost"),
+        ("refuse-requests", 1.5, "a whole number, 0 or more"),
+        ("refuse-requests", -1, "a whole number, 0 or more"),
+        ("downloads", "half", "whole or missing or short"),
+        ("restart", "now", "no value"),
+        ("expire-tokens", False, "no value"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused_before_anything_is_done(
+    name: str, value: object, allowed: str
+) -> None:
+    listening = Listening()
+    listening.add("sub", lambda fetch: pytest.fail("the system was asked"))
+    with pytest.raises(ConfigurationError, match=f"trouble '{name}' was given") as caught:
+        listening.trouble("sub", name, value)
+    assert caught.value.hint == f"It takes {allowed}."
+    listening.close()
