@@ -72,6 +72,7 @@ def known_defect(name: str) -> dict[str, Any]:
 
     found = {defect["name"]: defect for defect in known_defects()}
     if name not in found:
-        near = ", ".join(get_close_matches(name, found)) or "see `hil defects list`"
-        raise ConfigurationError(f"There is no known defect {name!r}.", hint=f"Did you mean: {near}?")
+        near = ", ".join(get_close_matches(name, found))
+        hint = f"Did you mean: {near}?" if near else "See all of them: hil defects list"
+        raise ConfigurationError(f"There is no known defect {name!r}.", hint=hint)
     return found[name]

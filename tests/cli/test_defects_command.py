@@ -51,5 +51,8 @@ def test_unknown_names_are_told() -> None:
     with pytest.raises(ConfigurationError, match="no known defect") as caught:
         hil("show", "labels-lost-at-bot")
     assert "labels-lost-at-boot" in caught.value.hint
+    with pytest.raises(ConfigurationError, match="no known defect 'nosuch'") as caught:
+        hil("show", "nosuch")
+    assert caught.value.hint == "See all of them: hil defects list"
     with pytest.raises(ConfigurationError, match="stx-9"):
         hil("list", "--release", "stx-9")
