@@ -28,6 +28,16 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 #: What pytest's temporary files lie in, with the process id at its end.
 _TEMPORARY = "hil-run-"
 
+WorkersOption = Annotated[
+    str, typer.Option("-n", metavar="NUMBER", help="Run in this many processes; auto: one for each card.")
+]
+LeasesOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="The leases of cards; default: HIL_LEASES, else the index.")
+]
+LeaseWaitOption = Annotated[
+    float, typer.Option(min=0, help="Seconds that a card which another run has is waited for.")
+]
+
 _EPILOG = """Examples:
 
   hil run testplans/regression
@@ -74,16 +84,9 @@ def run(
     ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
     seed: SeedOption = None,
-    workers: Annotated[
-        str, typer.Option("-n", metavar="NUMBER", help="Run in this many processes; auto: one for each card.")
-    ] = "0",
-    leases: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The leases of cards; default: HIL_LEASES, else the index."),
-    ] = None,
-    lease_wait: Annotated[
-        float, typer.Option(min=0, help="Seconds that a card which another run has is waited for.")
-    ] = 0.0,
+    workers: WorkersOption = "0",
+    leases: LeasesOption = None,
+    lease_wait: LeaseWaitOption = 0.0,
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
     ] = "text",
