@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from harness.judgement.checkers.applied import check_applied
 from harness.judgement.checkers.device_fields import FIELDS, compared
-from harness.judgement.checkers.holding import holding_of
 from harness.judgement.checkers.host_update import check_hosts
 from harness.judgement.checkers.image_state import check_image_states
 from harness.judgement.checkers.kept_states import check_kept_states
-from harness.judgement.checkers.standing import status_of
+from harness.judgement.checkers.standing import holding_in, status_of
 from harness.judgement.checkers.systems import check_cloud
 from harness.judgement.checkers.update_alarm import check_update_alarm
 from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory, clouds_of
@@ -164,9 +163,7 @@ def _holds(cloud: CloudStory, look: CloudLook, card: CloudCard) -> str:
     for claim in (*look.own.said["image"], *look.subclouds[card.subcloud].said["image"]):
         rows.setdefault(word(claim.statement, "uuid"), claim)
     held = [
-        cloud.name_of(row)
-        for uuid, row in rows.items()
-        if holding_of(cloud.facts(uuid), card.seen).holds is True
+        cloud.name_of(row) for uuid, row in rows.items() if holding_in(cloud, look, card, uuid).holds is True
     ]
     runs = f"bitstream_id {show('bitstream_id', field_of(card.seen, 'bitstream_id'))}"
     root = f"root key {show('sr_root', field_of(card.seen, 'sr_root'))}"

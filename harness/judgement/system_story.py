@@ -174,6 +174,11 @@ class SystemStory:
             return facts
         return self.parent.facts(image) if self.parent is not None else {}
 
+    def known_images(self) -> list[str]:
+        """Return the images whose bytes were read, here or for the system controller above."""
+        above = self.parent.known_images() if self.parent is not None else []
+        return list(dict.fromkeys([*self.images, *above]))
+
     def is_bmc(self, image: str, shown: Mapping[str, Any]) -> Any:
         """Return whether a functional image is for the BMC: by its bytes, else as the system shows it.
 

@@ -62,6 +62,8 @@ class Sub:
     images: dict[str, Labels | None] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     step: dict[str, Any] | None = None
+    #: How it shows images that its controller does not know.
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     read: bool = True
     #: Cards that it has besides, and that nobody reads.
     others: int = 0
@@ -211,7 +213,7 @@ class Cloud:
         for uuid, labels in sub.images.items():
             applied = None if labels is None else [list(each) for each in labels.items()] or [["", ""]]
             shown = {"applied": labels is not None, "applied_labels": applied}
-            self._say(sub.name, "image", uuid, **self.images[uuid] | shown)
+            self._say(sub.name, "image", uuid, **(self.images | sub.shown)[uuid] | shown)
         place = {"hostname": HOST, "address": sub.address}
         for uuid, status in sub.states.items():
             self._say(sub.name, "state", f"{HOST}/{uuid}", image_uuid=uuid, status=status, **place)

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from harness.judgement.judge import judge
 from harness.judgement.model import Outcome, VerdictKind
-from harness.judgement.records import Claim, Completion, Observation, Record, from_json, to_json
+from harness.judgement.records import Claim, Completion, Observation, Record, Subject, from_json, to_json
 from harness.judgement.side_by_side import FIRMWARE, side_by_side
 from harness.judgement.values import Unknown
 from tests.judgement.cloud_records import (
     CANCEL_1,
+    FACTORY,
     IMAGE_2,
     IMAGE_11,
     KEY_A,
@@ -294,7 +295,91 @@ class TestSyncStatus:
         assert cloud.kind(SYNC) is VerdictKind.FALSE_FAILURE
 
 
+TWIN = IMAGE_11 | {"name": "image-11b", "sha256": "22" * 32}
+
+
+class TestImagesOfTheSameId:
+    """A card shows the id of an image, not its bytes: two images of one id are not told apart by it."""
+
+    @pytest.fixture
+    def replaced(self) -> Cloud:
+        """A card that holds one image; another of the same id and other bytes is applied in its place."""
+        cloud = Cloud("sub")
+        cloud.look()
+        cloud.label("sub", **ABC)
+        cloud.apply(cloud.upload(IMAGE_11 | {"sha256": "11" * 32}), **ABC)
+        cloud.orchestrate(sub="complete")
+        cloud.write("sub", "image-11")
+        cloud.look()
+        cloud.remove("image-11")
+        cloud.apply(cloud.upload(TWIN), **ABC)
+        return cloud
+
+    def test_in_sync_with_an_image_that_never_came_is_a_false_success(self, replaced: Cloud) -> None:
+        replaced.look()
+        verdict = replaced.last(SYNC)
+        assert verdict.kind is FALSE_SUCCESS
+        assert "sub never had it, and image-11 shows just so" in verdict.truth
+
+    def test_what_the_subcloud_had_and_did_not_write_is_not_known(self, replaced: Cloud) -> None:
+        replaced["sub"].images["image-11b"] = ABC
+        replaced.look()
+        assert replaced.kind(SYNC) is VerdictKind.UNVERIFIABLE
+
+    def test_nor_what_it_says_it_wrote(self, replaced: Cloud) -> None:
+        replaced.orchestrate(sub="complete")
+        replaced.write("sub", "image-11b")
+        replaced.look()
+        assert replaced.kind(SYNC) is VerdictKind.UNVERIFIABLE
+        assert replaced.kind("sysinv-image-state", "image-11b") is VerdictKind.UNVERIFIABLE
+        assert replaced.outcomes() == {"sub": Outcome.UNKNOWN}
+
+    def test_it_is_known_again_where_the_card_held_another_meanwhile(self, replaced: Cloud) -> None:
+        replaced["sub"].card["bitstream_id"] = FACTORY
+        replaced["sub"].states = {}
+        replaced.look()
+        replaced.orchestrate(sub="complete")
+        replaced.write("sub", "image-11b")
+        replaced.look()
+        assert replaced.kind(SYNC) is MATCH
+        assert replaced.kind("sysinv-image-state", "image-11b") is MATCH
+
+    def test_the_one_that_was_written_is_held(self, replaced: Cloud) -> None:
+        replaced.remove("image-11b")
+        replaced.apply("image-11", **ABC)
+        replaced.look()
+        assert replaced.kind(SYNC) is MATCH
+
+    def test_the_same_bytes_are_the_same_image(self) -> None:
+        cloud = Cloud("sub")
+        first = cloud.upload(TWIN)
+        cloud.apply(first)
+        cloud.write("sub", first, {})
+        cloud.look()
+        cloud.remove(first)
+        cloud.apply(cloud.upload(TWIN | {"name": "again"}))
+        cloud.look()
+        assert cloud.kind(SYNC) is MATCH
+
+
 class TestAcross:
+    def test_an_image_that_a_subcloud_does_not_list_after_its_strategy(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.remove("image-11")
+        one.orchestrate(sub="complete")
+        one.look()
+        verdict = one.last(ACROSS, "image-2")
+        assert verdict.kind is VerdictKind.CONTRADICTION
+        assert verdict.claims[1] == "sub does not list it"
+
+    @pytest.mark.parametrize("state", ["failed", "applying strategy", "aborted"])
+    def test_a_step_that_did_not_bring_it_says_so_itself(self, one: Cloud, state: str) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.orchestrate(sub=state)
+        one.look()
+        found = {v.subject.name for v in one.judged().judged if v.reporter == ACROSS}
+        assert found == {"sub/image/image-11"}
+
     def test_both_say_the_same(self, one: Cloud) -> None:
         assert one.kind(ACROSS) is MATCH
 
@@ -383,6 +468,17 @@ class TestSideBySide:
         assert four.verdict is VerdictKind.CONTRADICTION
         assert rows["sub1/card0"].verdict is FALSE_SUCCESS
         assert "image-11; bitstream_id 0x11; root key aaaa" in rows["sub3/card0"].truth
+
+    def test_an_image_that_only_the_subcloud_knows_is_named(self) -> None:
+        cloud = Cloud("sub")
+        uuid = cloud.upload(IMAGE_11)
+        cloud.records[-1] = replace(cloud.records[-1], subject=Subject("record", f"sub/image/{uuid}"))
+        cloud.write("sub", uuid, {})
+        shown = cloud.images.pop(uuid)
+        cloud["sub"].shown = {uuid: shown}
+        cloud.look()
+        (row,) = [row for row in side_by_side(cloud.records) if row.what == FIRMWARE]
+        assert row.truth.startswith("image-11; bitstream_id 0x11;")
 
     def test_only_the_last_look_counts(self, one: Cloud) -> None:
         one["sub"].card["bitstream_id"] = 0x99

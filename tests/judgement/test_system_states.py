@@ -69,6 +69,23 @@ def test_a_status_is_held_to_the_card(
     assert worst(story, "sysinv-image-state") == verdict
 
 
+@pytest.mark.parametrize(("sha256", "verdict"), [("22" * 32, "UNVERIFIABLE"), ("11" * 32, "MATCH")])
+def test_the_id_of_an_image_of_other_bytes_does_not_show_that_this_one_is_held(
+    story: Story, sha256: str, verdict: str
+) -> None:
+    story.owe(USER | {"sha256": "11" * 32})
+    story.update(user="completed")
+    story.boot(bitstream_id=NEW)
+    story.act("image-remove", target="user")
+    story.images["user"] |= {"applied": False, "applied_labels": None}
+    story.states = {}
+    story.look()
+    story.owe(USER | {"name": "twin", "sha256": sha256})
+    story.update(twin="completed")
+    story.boot(boot_id="third")
+    assert worst(story, "sysinv-image-state") == verdict
+
+
 @pytest.mark.parametrize(("count", "verdict"), [(1, "NOT_ATTEMPTED"), (2, "MATCH")])
 def test_what_was_written_for_another_image_is_no_attempt_at_this_one(
     story: Story, count: int, verdict: str

@@ -8,7 +8,7 @@ from typing import Final
 
 from harness.judgement.checkers.standing import by_part, evidence_of
 from harness.judgement.checkers.sync_status import OVER
-from harness.judgement.cloud_story import CloudCard, CloudStory, last_before
+from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory, last_before
 from harness.judgement.grouping import word
 from harness.judgement.labels import EVERY, labels_of, told
 from harness.judgement.model import Verdict, VerdictKind
@@ -21,32 +21,35 @@ _CHANGES: Final = ("image-apply", "image-remove")
 
 
 def check_across(cloud: CloudStory) -> Iterator[Verdict]:
-    """Yield a verdict on each image that a subcloud has, and that the controller lists for a card of it or
-    that the subcloud says is applied, in each look."""
+    """Yield a verdict on each image that the controller lists for a card of a subcloud, or that the subcloud
+    says is applied, in each look; on one that the subcloud has not, once it must have been brought there."""
     changed: dict[str, list[int]] = defaultdict(list)
     for change in cloud.changes(*_CHANGES):
-        changed[str(change.parameters.get("target"))].append(change.seq)
+        changed[word(change.parameters, "target")].append(change.seq)
     for look in cloud.looks:
         rows = {word(claim.statement, "uuid"): claim for claim in look.own.said["image"]}
-        busy = any(word(c.statement, "state") not in OVER for c in look.own.said["step"])
+        steps = {name: word(step.statement, "state") for name, step in look.said("step").items()}
+        busy = any(state not in OVER for state in steps.values())
+        unfinished = [name for name in look.subclouds if busy or steps.get(name, "complete") != "complete"]
         for name, own in look.subclouds.items():
             theirs = {word(claim.statement, "uuid"): claim for claim in own.said["image"]}
             for card in look.cards[name]:
-                listed = look.listed_for(card)
                 for uuid, row in rows.items():
-                    if uuid not in theirs:
-                        continue
-                    pending = busy or look.strategy < last_before(changed[uuid], look.own.seq)
-                    yield from _of(cloud, card, row, theirs[uuid], listed, pending=pending)
+                    last = last_before(changed[uuid], look.own.seq)
+                    if uuid in theirs:
+                        pending = busy or look.strategy < last
+                        yield from _of(cloud, look, card, row, theirs[uuid], pending=pending)
+                    elif "image" in own.asked and name not in unfinished and 0 < last < look.strategy:
+                        yield from _missing(cloud, look, card, row)
 
 
 def _of(
-    cloud: CloudStory, card: CloudCard, row: Claim, theirs: Claim, listed: list[Claim], *, pending: bool
+    cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim, theirs: Claim, *, pending: bool
 ) -> Iterator[Verdict]:
     there = labels_of(theirs)
     if there is None or labels_of(row) is None:
         return
-    here = any(each is row for each in listed)
+    here = any(each is row for each in look.listed_for(card))
     said = theirs.statement.get("applied") is True and bool({EVERY, *card.meant}.intersection(there))
     if not here and not said:
         return
@@ -59,19 +62,43 @@ def _of(
         kind, why = VerdictKind.CONTRADICTION, f"they contradict each other about {name}"
     elif more:
         kind, why = VerdictKind.CONTRADICTION, f"the controller does not apply {name} to {told(more)}"
-    rivals = [other for other in by_part(cloud, listed).get(cloud.part_of(row), []) if other is not row]
+    yield _verdict(cloud, look, card, row, kind, why, _row(card.subcloud, theirs), theirs.seq)
+
+
+def _missing(cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim) -> Iterator[Verdict]:
+    """A strategy came since the image was applied, and the subcloud does not even have it."""
+    if any(each is row for each in look.listed_for(card)):
+        why = f"they contradict each other about {cloud.name_of(row)}"
+        theirs = f"{card.subcloud} does not list it"
+        yield _verdict(
+            cloud, look, card, row, VerdictKind.CONTRADICTION, why, theirs, look.subclouds[card.subcloud].seq
+        )
+
+
+def _verdict(
+    cloud: CloudStory,
+    look: CloudLook,
+    card: CloudCard,
+    row: Claim,
+    kind: VerdictKind,
+    why: str,
+    theirs: str,
+    record: int,
+) -> Verdict:
+    listed = by_part(cloud, look.listed_for(card)).get(cloud.part_of(row), [])
+    rivals = [other for other in listed if other is not row]
     subject = f"{card.subcloud}/image/{word(row.statement, 'uuid')}"
-    rows = (_row(cloud.controller.name, row), _row(card.subcloud, theirs))
-    yield Verdict(
+    rows = (_row(cloud.controller.name, row), theirs)
+    return Verdict(
         kind,
         "across",
         REPORTER,
         Subject("record", subject, card.hostname, card.address),
         "; ".join(rows),
-        f"{why}; {evidence_of(cloud, card, [row, *rivals])}",
+        f"{why}; {evidence_of(cloud, look, card, [row, *rivals])}",
         "the images of both in the same look, and the card",
         None,
-        (row.seq, theirs.seq, card.seen.seq),
+        (row.seq, record, card.seen.seq),
         rows,
     )
 

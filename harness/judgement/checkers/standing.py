@@ -6,12 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from harness.judgement.checkers.holding import AFTER_RESET, Holding, holding_of, is_reset_between
+from harness.judgement.checkers.holding import (
+    AFTER_RESET,
+    Holding,
+    holding_of,
+    is_reset_between,
+    twins_of,
+    written_there,
+)
 from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory
 from harness.judgement.grouping import word
 from harness.judgement.labels import told
 from harness.judgement.records import Claim, Observation
-from harness.judgement.system_story import Look
+from harness.judgement.system_story import Look, SystemStory
 from harness.judgement.values import Unknown, Value
 
 
@@ -45,9 +52,13 @@ def standing_of(cloud: CloudStory, look: CloudLook, subcloud: str) -> Standing:
 
 
 def holding_in(cloud: CloudStory, look: CloudLook, card: CloudCard, image: str) -> Holding:
-    """Return whether a card holds an image; unknown where it was written and no boot followed yet."""
-    facts = cloud.facts(image)
+    """Return whether a card holds an image; unknown where it was written and no boot followed yet, and where
+    the card would show an image of other bytes just so."""
+    story = cloud.subclouds[card.subcloud]
+    facts = story.facts(image)
     held = holding_of(facts, card.seen)
+    if held.holds is True and (twins := twins_of(story, image)):
+        return _told_apart(story, card, image, twins, held)
     if held.holds is not False or word(facts, "effect") not in AFTER_RESET:
         return held
     own = look.subclouds[card.subcloud]
@@ -59,11 +70,28 @@ def holding_in(cloud: CloudStory, look: CloudLook, card: CloudCard, image: str) 
     return held._replace(holds=Unknown(why), truth=f"{why}; {held.truth}")
 
 
-def evidence_of(cloud: CloudStory, card: CloudCard, rows: Iterable[Claim]) -> str:
+def _told_apart(
+    story: SystemStory, card: CloudCard, image: str, twins: Sequence[str], held: Holding
+) -> Holding:
+    """Return ``held`` where the image, and none of its twins, is said to be written; false where a twin is,
+    and the subcloud never had the image; else unknown."""
+    written = written_there(story, card.name, (image, *twins), card.seen)
+    if written == [image]:
+        return held
+    names = " and ".join(story.image_name(twin) for twin in twins)
+    why = f"{names} shows just so, and has other bytes"
+    looks = [look for look in story.looks if look.seq < card.seen.seq]
+    had = any(image == word(row.statement, "uuid") for look in looks for row in look.said["image"])
+    if written and not had and all("image" in look.asked for look in looks):
+        return held._replace(holds=False, truth=f"{card.subcloud} never had it, and {why}; {held.truth}")
+    return held._replace(holds=Unknown(why), truth=f"{why}; {held.truth}")
+
+
+def evidence_of(cloud: CloudStory, look: CloudLook, card: CloudCard, rows: Iterable[Claim]) -> str:
     """Return, for people, which of some images a card shows that it holds."""
     shown = []
     for row in rows:
-        held = holding_of(cloud.facts(word(row.statement, "uuid")), card.seen)
+        held = holding_in(cloud, look, card, word(row.statement, "uuid"))
         shown.append(f"{_verb(held)} {cloud.name_of(row)} ({held.truth})")
     return f"{card.name} at {card.address or 'no address'} {', '.join(shown)}"
 
@@ -98,7 +126,7 @@ def _of_card(cloud: CloudStory, look: CloudLook, card: CloudCard) -> Iterator[St
         if part is None or len(rivals) == 1:
             yield from (_of_image(cloud, look, card, row, gone) for row in rivals)
         else:
-            yield _of_rivals(cloud, card, rivals, gone)
+            yield _of_rivals(cloud, look, card, rivals, gone)
 
 
 def _of_image(cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim, gone: str) -> Standing:
@@ -107,12 +135,14 @@ def _of_image(cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim, g
     return Standing(held.holds, truth, held.how_read, (row.seq, *held.records))
 
 
-def _of_rivals(cloud: CloudStory, card: CloudCard, rivals: Sequence[Claim], gone: str) -> Standing:
+def _of_rivals(
+    cloud: CloudStory, look: CloudLook, card: CloudCard, rivals: Sequence[Claim], gone: str
+) -> Standing:
     names = " and ".join(cloud.name_of(row) for row in rivals)
     truth = f"the controller lists {names} for {card.name}, which can hold one of them{gone}; "
     how_read = holding_of(cloud.facts(word(rivals[0].statement, "uuid")), card.seen).how_read
     records = (*(row.seq for row in rivals), card.seen.seq)
-    return Standing(False, truth + evidence_of(cloud, card, rivals), how_read, records)
+    return Standing(False, truth + evidence_of(cloud, look, card, rivals), how_read, records)
 
 
 def _unwritten(cloud: CloudStory, look: Look, card: CloudCard, image: str) -> Observation | None:
