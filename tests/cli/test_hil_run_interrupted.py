@@ -211,7 +211,7 @@ def test_workers_end_with_the_run_and_what_they_recorded_is_judged(project, grou
             stay(os.environ["PYTEST_XDIST_WORKER"])
         """
     )
-    process = project.start("run", "test_plan.py", "--device", "one", "-n", "2", "-o", "json")
+    process = project.start("run", "test_plan.py", "-n", "2", "-o", "json")
     for worker in ("gw0", "gw1"):
         wait_until((project.folder / f"at-{worker}").exists, worker)
     (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
