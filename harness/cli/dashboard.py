@@ -47,6 +47,8 @@ def dashboard(
             f"Others would see the page at {bind}: that takes a token of at least {_SHORTEST} characters.",
             hint=f"Such as {VARIABLE}=$(openssl rand -hex 16) hil dashboard --bind {bind}",
         )
+    if not (token.isascii() and token.isprintable()):
+        raise ConfigurationError(f"{VARIABLE} has characters that no link can carry; letters and digits do.")
     state = State(reports, index_url(reports, store))
     config = uvicorn.Config(
         application(state, token=token),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from harness.cli.form import Form, FormOption
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, InfrastructureError
 
 if TYPE_CHECKING:
     from harness.store.index import Index
@@ -109,6 +109,7 @@ def take(
 
     In place of what the index has of these runs.
     """
+    from harness.record.runs import is_held
     from harness.store.index import has_history
 
     given = folders or [reports]
@@ -121,13 +122,16 @@ def take(
     failed = []
     with _index(store, reports, new=True) as index:
         for run in filter(has_history, found):
+            if is_held(run):
+                typer.echo(f"{run}: left out: it still goes on", err=True)
+                continue
             try:
                 taken = index.take(run)
             except ConfigurationError as error:
                 failed.append(run)
                 typer.echo(f"{run}: left out: {error.message}", err=True)
             else:
-                typer.echo(f"{run}: {taken[1]} scenarios" if taken else f"{run}: left out: it says no run")
+                typer.echo(f"{run}: scenarios {taken[1]}" if taken else f"{run}: left out: it says no run")
     if failed:
         raise ConfigurationError(
             f"{len(failed)} of {len(found)} runs could not be read.", hint="The others are in the index."
@@ -151,28 +155,41 @@ def prune(
     from harness.store.past import forget, older_than
 
     did = "would remove" if dry_run else "removed"
+    kept = []
     with _index(store, reports) as index:
         old = older_than(index.engine, days)
         for run in old:
             folder = Path(run.folder)
             own = folder.parent == reports.resolve() and has_history(folder)
+            try:
+                if own and not dry_run:
+                    shutil.rmtree(folder)
+            except OSError as error:
+                kept.append(run.run)
+                typer.echo(f"{run.run} stays: {error}", err=True)
+                continue
             if not dry_run:
                 forget(index.engine, [run])
-                if own:
-                    shutil.rmtree(folder)
             typer.echo(f"{did} {run.run}" + ("" if own else " (its folder is not in --reports and stays)"))
-    typer.echo(f"{len(old)} runs began more than {days:g} days ago.")
+    latest = reports / "latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()
+    typer.echo(f"Runs that began more than {days:g} days ago: {len(old)}")
+    if kept:
+        raise InfrastructureError(
+            f"Runs that could not be removed: {len(kept)}.", hint="They are still in the index."
+        )
 
 
 @contextmanager
 def _index(store: str | None, reports: Path, *, new: bool = False) -> Iterator[Index]:
-    from harness.store.opening import FILE_NAME, VARIABLE, index_url
+    from harness.store.opening import VARIABLE, index_url, missing_file
 
     url = index_url(reports, store)
     if url is None:
         raise ConfigurationError(f"There is no index: {VARIABLE} or --store says none.")
-    file = reports / FILE_NAME
-    if not new and url == f"sqlite:///{file}" and not file.exists():
+    file = missing_file(url)
+    if not new and file is not None:
         raise ConfigurationError(
             f"There is no index at {file} yet.",
             hint=f"A run makes it; of earlier runs: hil history import {reports}",
@@ -215,6 +232,7 @@ def _print(table: Sequence[Sequence[str]]) -> None:
 def _runs_in(folder: Path) -> list[Path]:
     from harness.store.index import has_history
 
+    folder = folder.parent / folder.readlink() if folder.is_symlink() else folder
     if has_history(folder):
         return [folder]
     return sorted(filter(has_history, folder.iterdir())) if folder.is_dir() else []

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from harness.cli.statement import STATEMENT_EPILOG, statement, verify
 from harness.errors import ConfigurationError, InfrastructureError
 
 if TYPE_CHECKING:
     from harness.judgement.judge import Judgement
-    from harness.report.statement.rules import Requirement
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+app.command(epilog=STATEMENT_EPILOG)(statement)
+app.command(epilog=STATEMENT_EPILOG)(verify)
 _LATEST: Final = Path("reports/latest")
 _EPILOG: Final = """Examples:
 
@@ -26,12 +28,6 @@ _EPILOG: Final = """Examples:
 _WRITE_EPILOG: Final = (
     "Examples:  hil report write junit --to junit.xml    hil report write csv reports/latest"
 )
-_STATEMENT_EPILOG: Final = """Examples:
-
-  hil report statement reports/latest --to statement
-
-  hil report verify statement
-"""
 RunArgument = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
@@ -54,7 +50,7 @@ def open_page(run: RunArgument = _LATEST) -> None:
 
     from harness.report.page.writing import FILE_NAME
 
-    folder = _folder(run)
+    folder = run_folder(run)
     page = folder / FILE_NAME
     if not page.exists():
         page = _written(folder, None)
@@ -74,7 +70,7 @@ def html(
 
     The run is judged again for it.
     """
-    typer.echo(_written(_folder(run), to))
+    typer.echo(_written(run_folder(run), to))
 
 
 @app.command(epilog=_WRITE_EPILOG)
@@ -101,7 +97,7 @@ def write(
         Format.MARKDOWN: results_markdown,
         Format.JSON: lambda found: json.dumps(results_json(found), indent=1) + "\n",
     }
-    text = writers[form](judge(read_run(_folder(run))))
+    text = writers[form](judge(read_run(run_folder(run))))
     if to is None:
         typer.echo(text, nl=False)
         return
@@ -126,66 +122,6 @@ def allure(
     typer.echo(write_allure(results, to))
 
 
-@app.command(epilog=_STATEMENT_EPILOG)
-def statement(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of the runs that qualify.")],
-    to: Annotated[Path, typer.Option(help="A new folder for the statement and its evidence.")],
-    qualification: Annotated[
-        Path | None, typer.Option(help="The kill matrix: what `hil qualify -o json` printed.")
-    ] = None,
-    waivers: Annotated[Path | None, typer.Option(help="Who answers for which deviation.")] = None,
-    title: Annotated[str, typer.Option(help="What is qualified.")] = "Qualification",
-) -> None:
-    """Write a qualification statement, GO or NO-GO.
-
-    With copies of its evidence. Exits with 1 where it is NO-GO.
-    """
-    import datetime
-
-    from harness.judgement.judge import judge
-    from harness.record.runs import read_run
-    from harness.report.statement.facts import facts_of
-    from harness.report.statement.rules import decide
-    from harness.report.statement.waivers import read_waivers
-    from harness.report.statement.writing import Statement, write_statement
-
-    folders = [_folder(run) for run in runs]
-    judgement = judge(record for folder in folders for record in read_run(folder))
-    matrix = _kill_matrix(qualification) if qualification else None
-    requirements = _requirements(judgement)
-    waived = read_waivers(waivers) if waivers else []
-    today = datetime.datetime.now(datetime.UTC).date()
-    decision = decide(judgement, requirements, matrix, waived, today)
-    facts = facts_of(record for folder in folders for record in read_run(folder))
-    said = Statement(title, today, decision, facts, judgement, requirements, matrix)
-    try:
-        typer.echo(write_statement(said, to, [*folders, *filter(None, (qualification, waivers))]))
-    finally:
-        open_ones = [one for one in decision.deviations if one.waiver is None]
-        typer.echo("GO" if decision.go else f"NO-GO: {len(open_ones)} deviations that nobody answers for")
-    if not decision.go:
-        raise typer.Exit(1)
-
-
-@app.command(epilog=_STATEMENT_EPILOG)
-def verify(
-    folder: Annotated[Path, typer.Argument(help="What `hil report statement` wrote.")],
-) -> None:
-    """Hold the evidence of a statement to its manifest.
-
-    Exits with 1 where a file is another one.
-    """
-    from harness.report.printable import printable
-    from harness.report.statement.manifest import departures
-
-    found = departures(folder)
-    for departure in found:
-        typer.echo(printable(departure, ""))
-    if found:
-        raise typer.Exit(1)
-    typer.echo(f"{folder}: every file is as the manifest has it")
-
-
 def _claimed(judgement: Judgement) -> dict[str, tuple[str, ...]]:
     """Return which requirements the judged scenarios say that they prove."""
     from harness.plugin.tracing import claimed_by
@@ -197,38 +133,8 @@ def _claimed(judgement: Judgement) -> dict[str, tuple[str, ...]]:
     return {one.name: claimed.get(cell_of(one.name), ()) for one in judgement.scenarios}
 
 
-def _kill_matrix(path: Path) -> dict[str, Any]:
-    import json
-
-    try:
-        matrix = json.loads(path.read_text(encoding="utf-8"))["kill_matrix"]
-        whole = all({"id", "reference", "predicts", "detected_by"} <= row.keys() for row in matrix["defects"])
-        if not whole or not all({"scenario", "unstated"} <= row.keys() for row in matrix["false_alarms"]):
-            raise ValueError("a row of it lacks something")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{path} holds no kill matrix: {error}.", hint="hil qualify -o json > kill-matrix.json"
-        ) from None
-    return dict(matrix)
-
-
-def _requirements(judgement: Judgement) -> list[Requirement]:
-    """Return the requirements of the project, with how their scenarios went in the judged runs."""
-    from harness.plugin.tracing import claimed_by
-    from harness.report.statement.rules import Requirement
-    from harness.scenarios.requirements import FILE, Last, cell_of, load_requirements, trace
-
-    if not FILE.exists():
-        return []
-    last = {cell_of(one.name): Last(one.state, "", 0.0) for one in judgement.scenarios}
-    ran = {name.partition("[")[0] for name in last}
-    return [
-        Requirement(each.id, each.text, {p.scenario: p.state for p in each.proofs if p.scenario in ran})
-        for each in trace(load_requirements(), claimed_by([str(FILE.parent)], None), last)
-    ]
-
-
-def _folder(run: Path) -> Path:
+def run_folder(run: Path) -> Path:
+    """Return the folder of a run. :raises ConfigurationError: there is no run there."""
     from harness.record.runs import histories
 
     if not run.is_dir() or not histories(run):

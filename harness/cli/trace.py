@@ -92,10 +92,10 @@ def _meant(words: list[str], texts: dict[str, str]) -> tuple[set[str], list[str]
 def _last(reports: Path, store: str | None) -> dict[str, Last]:
     """Return how each cell went when it ran last, on whatever lab; empty where there is no index of runs."""
     from harness.scenarios.requirements import Last, cell_of
-    from harness.store.opening import index_url
+    from harness.store.opening import index_url, missing_file
 
     url = index_url(reports, store)
-    if url is None or (url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists()):
+    if url is None or missing_file(url) is not None:
         return {}
     from harness.store.index import Index
     from harness.store.past import courses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -36,8 +37,11 @@ class Process:
                 while (line := file.readline(_LINE)).endswith(b"\n"):
                     self.offset += len(line)
                     if (record := _record(line)) is not None:
-                        self._take(record)
-                        yield record
+                        with suppress(
+                            KeyError, TypeError, ValueError, AttributeError
+                        ):  # it is odd, or damaged
+                            self._take(record)
+                            yield record
         except OSError:
             return  # pruned meanwhile
 
@@ -59,7 +63,7 @@ class Process:
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and record.get("kind") in _KINDS else None
 
@@ -78,8 +82,9 @@ class LiveRun:
         for path in histories(self.folder):
             for record in self.processes.setdefault(path, Process(path)).read_on():
                 if record["kind"] == "run-started":
+                    began = record.get("time")
                     self.lab = str(record.get("lab", ""))
-                    self.began = float(record.get("time", 0.0))
+                    self.began = float(began) if isinstance(began, (int, float)) else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return what a page shows of it."""

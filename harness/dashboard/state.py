@@ -10,6 +10,7 @@ from typing import Any, Final
 from harness.dashboard.live import LiveRuns
 from harness.errors import HarnessError
 from harness.store.index import Index
+from harness.store.opening import missing_file
 from harness.store.trends import devices_of, newest_divergences, results_by_day
 
 _DIVERGENCES: Final = 20
@@ -32,7 +33,7 @@ class State:
         runs = [run.to_json() for run in self._live.look()]
         holds = {doing["device"]: run["run"] for run in runs for doing in run["doing"] if doing["device"]}
         said: dict[str, Any] = {"runs": runs, "devices": [], "divergences": [], "days": [], "trouble": ""}
-        if self._url is not None:
+        if self._url is not None and missing_file(self._url) is None:
             try:
                 said |= self._indexed(self._url)
             except HarnessError as error:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from harness.errors import ConfigurationError, InfrastructureError, LeasedError, LeaseLostError
 from harness.leases.owner import Owner
-from harness.store.opening import FILE_NAME, NONE, index_url, open_index
+from harness.store.opening import FILE_NAME, NONE, index_url, open_index, sqlite_url
 from harness.store.tables import LEASE_BREAKS, LEASES
 
 #: The environment's word for where the leases are.
@@ -35,7 +35,7 @@ def leases_url(reports: Path, said: str | None = None, index: str | None = None)
         do without an index, but not without leases.
     :raises ConfigurationError: it is said that there are none.
     """
-    url = said or os.environ.get(VARIABLE) or index_url(reports, index) or f"sqlite:///{reports / FILE_NAME}"
+    url = said or os.environ.get(VARIABLE) or index_url(reports, index) or sqlite_url(reports / FILE_NAME)
     if url == NONE:
         raise ConfigurationError(
             "Cards that others can reach are not written to without leases; they cannot be switched off.",

@@ -23,6 +23,11 @@ def pytest_hil_lab_started(lab: RunningLab) -> None:
 
 
 @pytest.hookspec
+def pytest_hil_run_started() -> None:
+    """Called once per process, when its history has begun."""
+
+
+@pytest.hookspec
 def pytest_hil_card_prepare(card: CardDriver, given: Given) -> None:
     """Called before a card is brought into the state that a scenario wants."""
 

@@ -32,6 +32,11 @@ class Indexing:
         self.trouble: HarnessError | None = None
 
     @pytest.hookimpl
+    def pytest_hil_run_started(self) -> None:
+        """Enter the run."""
+        self._write(lambda index, run: None)
+
+    @pytest.hookimpl
     def pytest_hil_scenario_judged(self, item: pytest.Item, judgement: ScenarioJudgement) -> None:
         """Enter the scenario."""
 

@@ -10,7 +10,18 @@ from harness.record.redaction import redact
 def mask_report(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Mask what failed, and what was captured meanwhile."""
     report.sections = [(name, redact(text)) for name, text in report.sections]
+    if isinstance(report, pytest.TestReport):
+        report.user_properties = [
+            (name, redact(value) if isinstance(value, str) else value)
+            for name, value in report.user_properties
+        ]
+        if hasattr(report, "wasxfail"):
+            report.wasxfail = redact(report.wasxfail)
     if report.longrepr is None:
+        return
+    if isinstance(report.longrepr, tuple):  # of a skip: where, and why
+        path, line, why = report.longrepr
+        report.longrepr = (path, line, redact(why))
         return
     told = report.longreprtext
     masked = redact(told)

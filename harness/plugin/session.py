@@ -167,6 +167,7 @@ class HilSession:
         name = f"history-{self.worker}.jsonl" if self.worker else "history.jsonl"
         self._history = RunHistory(self.run_dir / name)
         self._history.add(started)
+        self._config.hook.pytest_hil_run_started()
 
     @property
     def not_recorded(self) -> InfrastructureError | None:

@@ -43,8 +43,12 @@ def results_markdown(judgement: Judgement) -> str:
     """Return counts, and a table of what diverged or gave no result."""
     counts = Counter(one.state for one in judgement.scenarios)
     run = judgement.runs[0] if judgement.runs else None
-    lines = [f"# {printable(run.run if run else 'No run', '')}", ""]
-    lines += [f"Lab `{run.lab}`, harness {run.versions.get('harness', 'unknown')}.", ""] if run else []
+    lines = [f"# {_markdown(printable(run.run, '')) if run else 'No run'}", ""]
+    if run:
+        lab, version = (
+            printable(str(text), "") for text in (run.lab, run.versions.get("harness", "unknown"))
+        )
+        lines += [f"Lab {_markdown(lab)}, harness {_markdown(version)}.", ""]
     lines += [f"- {count} {state}" for state, count in counts.most_common()] or ["- no scenario"]
     shown = [one for one in judgement.scenarios if one.divergences or one.state != "as-stated"]
     if shown:
@@ -58,6 +62,6 @@ def results_markdown(judgement: Judgement) -> str:
 
 
 def _markdown(text: str) -> str:
-    for char in "\\|`<*_[]":
+    for char in "\\|`<>*_[]#":
         text = text.replace(char, f"\\{char}")
     return text

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
-from harness.store.opening import unreachable
+from harness.store.opening import FAILURES, unreachable
 
 T = TypeVar("T")
 
@@ -18,5 +17,5 @@ def asked(engine: Engine, what: Callable[[Any], T]) -> T:
     try:
         with engine.begin() as connection:
             return what(connection)
-    except SQLAlchemyError as error:
+    except FAILURES as error:
         raise unreachable(engine, error) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from harness.judgement.judge import ScenarioJudgement, judge, scenario_records
 from harness.judgement.model import VerdictKind, worst_verdict
@@ -29,7 +29,7 @@ from harness.judgement.records import (
 from harness.judgement.values import Unknown
 from harness.record.runs import histories, read_run
 from harness.store import tables
-from harness.store.opening import open_index, unreachable
+from harness.store.opening import FAILURES, open_index, unreachable
 
 #: What is kept of a card in the environment of a run.
 _ENVIRONMENT: Final = (
@@ -63,8 +63,15 @@ class Index:
         with self._changing() as connection:
             if connection.scalar(find) is None:
                 with suppress(IntegrityError), connection.begin_nested():  # another process was quicker
-                    connection.execute(insert(runs).values(row))
+                    connection.execute(insert(runs).values(_storable(row)))
             return int(connection.scalar(find) or 0)
+
+    def _renew(self, run: int, started: RunStarted, folder: Path) -> None:
+        """Enter anew what a run says of itself, and where it is now."""
+        said = {"versions": dict(started.versions), "options": dict(started.options), "lab": started.lab}
+        row = said | {"folder": str(folder.resolve()), "began": started.time}
+        with self._changing() as connection:
+            connection.execute(update(tables.RUNS).where(tables.RUNS.c.id == run).values(_storable(row)))
 
     def add(self, run: int, one: ScenarioJudgement, records: Sequence[Record]) -> None:
         """Enter a scenario that was judged, and the records that its divergences rest on.
@@ -77,12 +84,12 @@ class Index:
 
     def end(self, run: int, folder: Path, *, finished: bool) -> None:
         """Enter the end of a run, and the files that it left."""
-        rows = [
-            {"run_id": run, "path": path.name, "sha256": _sha256(path), "size": path.stat().st_size}
-            for path in sorted(folder.iterdir())
-            if path.is_file() and not path.name.startswith(".")
-        ]
         with self._changing() as connection:
+            rows = [
+                {"run_id": run, "path": path.name, "sha256": _sha256(path), "size": path.stat().st_size}
+                for path in sorted(folder.iterdir())
+                if path.is_file() and not path.name.startswith(".")
+            ]
             connection.execute(delete(tables.ARTEFACTS).where(tables.ARTEFACTS.c.run_id == run))
             if rows:
                 connection.execute(insert(tables.ARTEFACTS), rows)
@@ -104,6 +111,7 @@ class Index:
             return None
         ends = [record.time for record in read_run(folder) if isinstance(record, RunEnded)]
         run = self.begin(judgement.runs[0], folder, machine)
+        self._renew(run, judgement.runs[0], folder)
         self._attempts.pop(run, None)
         with self._changing() as connection:
             for table in (tables.SCENARIOS, tables.DEVICES):
@@ -141,10 +149,12 @@ class Index:
             "worst": worst_verdict([v.kind for v in one.judged]).value if one.judged else None,
             "reason": "\n".join([*one.reasons, one.state_reason]).strip(),
         }
-        made = connection.execute(insert(tables.SCENARIOS).returning(tables.SCENARIOS.c.id), row).scalar_one()
+        made = connection.execute(
+            insert(tables.SCENARIOS).returning(tables.SCENARIOS.c.id), _storable(row)
+        ).scalar_one()
         for table, rows in _parts(made, one, records):
             if rows:
-                connection.execute(insert(table), rows)
+                connection.execute(insert(table), [_storable(row) for row in rows])
         self._see(connection, run, records)
 
     def _see(self, connection: Connection, run: int, records: Iterable[Record]) -> None:
@@ -161,7 +171,7 @@ class Index:
                 told = {name: value for name, value in known.items() if not isinstance(value, Unknown)}
                 seen.setdefault(record.subject.name, {}).update(told)
         devices = tables.DEVICES
-        for device, environment in seen.items():
+        for device, environment in _storable(seen).items():
             own = (devices.c.run_id == run) & (devices.c.device == device)
             changed = connection.execute(update(devices).where(own).values(environment=environment))
             if not changed.rowcount:
@@ -173,7 +183,7 @@ class Index:
         try:
             with self.engine.begin() as connection:
                 yield connection
-        except SQLAlchemyError as error:
+        except FAILURES as error:
             raise unreachable(self.engine, error) from None
 
     def close(self) -> None:
@@ -225,6 +235,15 @@ def _parts(
             if isinstance(r, Fault)
         ],
     )
+
+
+def _storable(value: Any) -> Any:
+    """Return a value with text that every database takes: no half of a character, no NUL."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _sha256(path: Path) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from harness.errors import ConfigurationError, InfrastructureError
@@ -34,13 +34,32 @@ _SERVER_OPTIONS: Final = {
 _MIGRATION_LOCK: Final = 0x68696C
 
 
+#: What a database, its driver and the disk beneath it raise; text that they cannot hold is one of these.
+FAILURES: Final = (SQLAlchemyError, OSError, UnicodeError)
+
+
 def index_url(reports: Path, said: str | None = None) -> str | None:
     """Return the URL of the index: ``said``, else what HIL_STORE says, else a file below ``reports``.
 
     None where that is ``none``.
     """
-    url = said or os.environ.get(VARIABLE) or f"sqlite:///{reports / FILE_NAME}"
+    url = said or os.environ.get(VARIABLE) or sqlite_url(reports / FILE_NAME)
     return None if url == NONE else url
+
+
+def sqlite_url(file: Path) -> str:
+    """Return the URL of an index in a file, whatever characters its path has."""
+    return URL.create("sqlite", database=str(file)).render_as_string()
+
+
+def missing_file(url: str) -> Path | None:
+    """Return the file of an index that was never made; None where there is one, or it is in no file."""
+    with suppress(ArgumentError):
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite" and parsed.database:
+            file = Path(parsed.database)
+            return None if file.exists() else file
+    return None
 
 
 def open_index(url: str) -> Engine:
@@ -52,7 +71,7 @@ def open_index(url: str) -> Engine:
     engine = _engine(url)
     try:
         _bring_up_to_date(engine)
-    except (SQLAlchemyError, OSError) as error:
+    except FAILURES as error:
         engine.dispose()
         raise unreachable(engine, error) from None
     return engine
@@ -61,9 +80,10 @@ def open_index(url: str) -> Engine:
 def unreachable(engine: Engine, error: Exception) -> InfrastructureError:
     """Return the error to tell of an index that does not do what it should; without its password."""
     why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+    away = "move the file away, then " if engine.dialect.name == "sqlite" else ""
     return InfrastructureError(
         f"The index {engine.url.render_as_string()} cannot be used: {why}.",
-        hint="The histories are whole: `hil history import` makes it again. HIL_STORE=none goes without.",
+        hint=f"The histories are whole: {away}`hil history import` makes it again; HIL_STORE=none: without.",
     )
 
 
@@ -135,16 +155,22 @@ def _migrate(engine: Engine, found: str) -> None:
         raise OSError(f"its tables are of version {found}, and this harness knows {HEAD}")
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # readers do not wait for a writer
+            connection.commit()
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # all of it, or nothing where this is killed
         else:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise OSError(f"its tables are of no version that this harness knows: {error}") from error
         connection.commit()
 
 

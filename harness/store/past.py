@@ -86,8 +86,9 @@ def past_runs(engine: Engine, limit: int = 20) -> list[PastRun]:
 
 
 def _run(row: Any, states: dict[str, int]) -> PastRun:
-    state = row["state"]
-    if state == "running" and row["machine"] == socket.gethostname() and not is_held(Path(row["folder"])):
+    state, folder = row["state"], Path(row["folder"])
+    own = row["machine"] == socket.gethostname()
+    if state == "running" and own and (not folder.exists() or not is_held(folder)):
         state = "interrupted"  # who recorded it was killed
     kept = {name: row[name] for name in ("id", "run", "machine", "folder", "lab", "began", "ended")}
     return PastRun(**kept, state=state, states=states)

@@ -30,3 +30,9 @@ def test_a_port_that_is_taken_is_told(project) -> None:
         run = project.hil("dashboard", "--port", str(taken.getsockname()[1]))
     assert run.code == 3
     assert "Another --port may be free" in run.stderr
+
+
+def test_a_token_that_no_link_can_carry_is_told(project, monkeypatch) -> None:
+    monkeypatch.setenv("HIL_DASHBOARD_TOKEN", "\u20ac" * 20)
+    run = project.hil("dashboard")
+    assert (run.code, "letters and digits do" in run.stderr) == (2, True)

@@ -24,11 +24,11 @@ def test_that_waits():
 )
 
 
-def entered(index: Path) -> int:
-    """Return how many scenarios another process has entered so far."""
+def entered(index: Path, table: str = "scenarios") -> int:
+    """Return how many rows another process has entered so far."""
     try:
         with closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as connection:
-            return int(connection.execute("SELECT count(*) FROM scenarios").fetchone()[0])
+            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     except sqlite3.OperationalError:  # not made yet
         return 0
 
@@ -82,15 +82,17 @@ def test_an_index_is_made_again_from_histories_and_pruned(project) -> None:
     index = project.folder / "reports/index.sqlite"
     index.unlink()
     missing = project.hil("history")
+    assert not index.exists()
     assert (missing.code, "hil history import" in missing.stderr) == (2, True)
     taken = project.hil("history", "import")
-    assert (taken.code, taken.stdout.endswith(": 1 scenarios\n")) == (0, True)
+    assert (taken.code, taken.stdout.endswith(": scenarios 1\n")) == (0, True)
     dry = project.hil("history", "prune", "--days", "0", "--dry-run")
     assert dry.stdout.startswith("would remove ")
     assert len(list((project.folder / "reports").glob("*/history.jsonl"))) > 0
     assert project.hil("history", "prune", "--days", "0").stdout.startswith("removed ")
     assert [path for path in (project.folder / "reports").glob("2*") if path.is_dir()] == []
     assert json.loads(project.hil("history", "runs", "-o", "json").stdout) == []
+    assert not (project.folder / "reports/latest").is_symlink()
 
 
 def test_an_index_that_cannot_be_had_costs_no_result(project) -> None:
@@ -100,3 +102,16 @@ def test_an_index_that_cannot_be_had_costs_no_result(project) -> None:
     assert "NOT INDEXED: " in run.stdout
     assert "later: hil history import " in run.stdout
     assert project.hil("history", "import", "reports").code == 0
+
+
+def test_a_run_that_goes_on_is_left_out_of_an_import_and_is_known_from_its_start(project) -> None:
+    project.write(SLOW.replace('@pytest.mark.hil_given(root="A")', "@pytest.mark.skip"))
+    process = project.start("run", "test_plan.py", "--device", "two")
+    index = project.folder / "reports/index.sqlite"
+    wait_until(lambda: entered(index, "runs") == 1, "the entry of the run")
+    taken = project.hil("history", "import")
+    assert (taken.code, "left out: it still goes on" in taken.stderr) == (0, True)
+    process.send_signal(signal.SIGKILL)
+    project.end(process)
+    (run,) = json.loads(project.hil("history", "runs", "-o", "json").stdout)
+    assert run["state"] == "interrupted"

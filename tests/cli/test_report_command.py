@@ -47,24 +47,49 @@ def test_what_is_no_run_is_told(project) -> None:
     assert "Traceback" not in written.text
 
 
+WAIVERS = """\
+version: 1
+waivers:
+  - {rule: requirements-proved, subject: the requirements, owner: Ada, reason: none here, expires: 2099-01-01}
+"""
+
+
 def test_a_statement_is_go_or_no_go_and_its_evidence_is_held(project) -> None:
+    from harness.lab.known_defects import known_defects
+
     project.write(PLAN)
     assert project.hil("run", "test_plan.py", "--device", "two").code == 0
-    matrix = {"kill_matrix": {"defects": [], "false_alarms": []}}
-    (project.folder / "kill-matrix.json").write_text(json.dumps(matrix))
+    defects = [
+        {"id": each["name"], "reference": "", "predicts": "", "detected_by": ["x"]}
+        for each in known_defects()
+    ]
+    made = {"schema": "hil-qualify/1", "kill_matrix": {"defects": defects, "false_alarms": []}}
+    (project.folder / "kill-matrix.json").write_text(json.dumps(made))
+    (project.folder / "waivers.yaml").write_text(WAIVERS)
     words = ("report", "statement", "reports/latest", "--qualification", "kill-matrix.json")
-    written = project.hil(*words, "--to", "statement")
+    written = project.hil(*words, "--waivers", "waivers.yaml", "--to", "statement")
     # Without a browser the PDF is missing, which is said, and all else is there.
     assert written.code in (0, 3), written.text
-    assert written.stdout.splitlines()[-1] == "GO"
-    assert project.hil("report", "verify", "statement").code == 0
+    *_, manifest, decision = written.stdout.splitlines()
+    assert decision == "GO"
+    sha256 = manifest.rpartition(" ")[2]
+    assert project.hil("report", "verify", "statement", "--sha256", sha256).code == 0
+    assert project.hil("report", "verify", "statement", "--sha256", "0" * 64).code == 1
     (project.folder / "statement/statement.html").write_text("GO")
     held = project.hil("report", "verify", "statement")
     assert (held.code, held.stdout.startswith("statement.html: its SHA-256 is ")) == (1, True)
+
+    again = project.hil(*words, "--to", "statement")
+    assert (again.code, again.stdout) == (2, "")
     without = project.hil("report", "statement", "reports/latest", "--to", "other")
-    assert "NO-GO: 1 deviations" in without.stdout
-    assert without.code in (1, 3)
-    broken = project.hil(
-        "report", "statement", "reports/latest", "--to", "third", "--qualification", "plan.yaml"
+    assert (without.code, without.stdout.splitlines()[-1]) == (
+        1,
+        "NO-GO: deviations that nobody answers for: 2",
     )
+    history = project.folder / "reports/latest/history.jsonl"
+    history.write_text("\n".join(history.read_text().splitlines()[:1]) + "\n")
+    lost = project.hil(*words, "--waivers", "waivers.yaml", "--to", "third")
+    assert lost.code == 1, lost.text
+    (project.folder / "kill-matrix.json").write_text("[]")
+    broken = project.hil(*words, "--to", "fourth")
     assert (broken.code, "holds no kill matrix" in broken.stderr) == (2, True)

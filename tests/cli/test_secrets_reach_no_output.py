@@ -37,6 +37,13 @@ def test_author(card):
     logging.getLogger("x").warning("logged %s", CANARY)
     assert f"got {{CANARY}}" == ""
 
+def test_skip(card):
+    pytest.skip(f"skipped {{CANARY}}")
+
+@pytest.mark.xfail(reason=CANARY)
+def test_xfail(card):
+    assert False
+
 def test_bug(card):
     raise ZeroDivisionError(f"divided {{CANARY}}")
 """

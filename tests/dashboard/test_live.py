@@ -10,6 +10,13 @@ from harness.dashboard.live import LiveRuns
 from harness.judgement.records import Record, to_json
 from harness.record.runs import make_run_dir
 
+ODD = """garbage
+[]
+{"kind": "scenario-started", "subject": "x"}
+{"kind": "intent"}
+{"kind": "run-started", "time": "late"}
+"""
+
 
 def lines_of(records: list[Record]) -> list[str]:
     return [json.dumps(to_json(record)) + "\n" for record in records]
@@ -92,7 +99,7 @@ def test_each_worker_has_a_line_of_its_own(tmp_path: Path) -> None:
 def test_a_damaged_line_keeps_nobody_from_the_next(tmp_path: Path) -> None:
     held = make_run_dir(tmp_path / "run")
     lines = a_run()
-    (tmp_path / "run/history.jsonl").write_text(lines[0] + "garbage\n[]\n" + lines[1])
+    (tmp_path / "run/history.jsonl").write_text(lines[0] + ODD + lines[1])
     (run,) = LiveRuns(tmp_path).look()
     assert run.to_json()["doing"][0]["scenario"] == "plan.py::test_a"
     os.close(held)

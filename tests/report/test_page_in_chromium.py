@@ -113,15 +113,17 @@ def test_a_statement_is_printed_as_a_pdf_that_says_the_same(browser: Any, tmp_pa
 
     from harness.report.statement.facts import facts_of
     from harness.report.statement.manifest import departures
-    from harness.report.statement.rules import decide
+    from harness.report.statement.rules import Basis, decide
     from harness.report.statement.writing import PDF, Statement, write_statement
 
     records = a_run_of_all_sorts().end()
+    waivers = tmp_path / "waivers.yaml"
+    waivers.write_text("version: 1\n")
     today = datetime.date(2026, 12, 1)
     judgement = judge(records)
-    decision = decide(judgement, [], {"defects": [], "false_alarms": []}, [], today)
+    decision = decide(Basis(judgement), [], today)
     said = Statement("A card", today, decision, facts_of(records), judgement, [], None)
-    html = write_statement(said, tmp_path / "statement", [])
+    html = write_statement(said, tmp_path / "statement", {"waivers.yaml": waivers})
     assert departures(html.parent) == []
     assert (html.parent / PDF).read_bytes()[:5] == b"%PDF-"
     with clean_page(browser, html.as_uri()) as page:

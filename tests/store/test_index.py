@@ -32,7 +32,7 @@ from harness.judgement.values import Unknown
 from harness.record.runs import make_run_dir
 from harness.store import tables
 from harness.store.index import Index
-from harness.store.opening import HEAD, index_url, open_index
+from harness.store.opening import HEAD, index_url, missing_file, open_index, sqlite_url
 from harness.store.past import courses, forget, older_than, past_runs, went_both_ways
 
 MIGRATIONS = Path(tables.__file__).with_name("migrations") / "versions"
@@ -346,3 +346,67 @@ def good_start() -> Run:
     run = Run()
     run._add(0.0, ScenarioStarted(scenario="plan.py::test"))
     return run
+
+
+def test_text_that_no_database_takes_is_kept_as_people_read_it(index: Index, tmp_path: Path) -> None:
+    run = Run(lab="a\x00b")
+    run.flash("plan.py::test[\udc80]", "one/card0", text="\udcff\x00")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    lines = [json.dumps(to_json(record)) for record in run.end()]
+    (folder / "history.jsonl").write_text("\n".join(lines) + "\n")
+    index.take(folder)
+    (row,) = rows(index, tables.SCENARIOS)
+    assert row["scenario"] == "plan.py::test[\\udc80]"
+    assert [run["lab"] for run in rows(index, tables.RUNS)] == ["a\\x00b"]
+
+
+def test_a_run_that_was_moved_is_where_it_was_taken_from_last(index: Index, tmp_path: Path) -> None:
+    index.take(kept(tmp_path / "run", run_of_three()))
+    (tmp_path / "run").rename(tmp_path / "moved")
+    index.take(tmp_path / "moved")
+    assert [run["folder"] for run in rows(index, tables.RUNS)] == [str(tmp_path / "moved")]
+
+
+def test_a_killed_run_whose_folder_is_gone_is_no_longer_running(index: Index, tmp_path: Path) -> None:
+    started = run_of_three()[0]
+    assert isinstance(started, RunStarted)
+    index.begin(started, tmp_path / "gone")
+    assert [run.state for run in past_runs(index.engine)] == ["interrupted"]
+
+
+def test_a_path_may_have_any_characters(tmp_path: Path) -> None:
+    folder = tmp_path / "a?b #c%20d"
+    folder.mkdir()
+    url = index_url(folder, None if "HIL_STORE" not in os.environ else sqlite_url(folder / "index.sqlite"))
+    assert url is not None
+    assert missing_file(url) == folder / "index.sqlite"
+    open_index(url).dispose()
+    assert missing_file(url) is None
+    assert (folder / "index.sqlite").exists()
+
+
+def test_a_migration_that_was_killed_has_changed_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/index.sqlite"
+    code = (
+        "import os, sys; from alembic import op; made = op.create_table; count = [0]\n"
+        "def create(*words, **options):\n"
+        "    count[0] += 1\n"
+        "    os._exit(9) if count[0] == 3 else made(*words, **options)\n"
+        "op.create_table = create\n"
+        "from harness.store.opening import open_index; open_index(sys.argv[1])"
+    )
+    assert subprocess.run([sys.executable, "-c", code, url], check=False).returncode == 9
+    with Index(url) as index:
+        assert rows(index, tables.RUNS) == []
+
+
+def test_tables_of_no_known_version_are_told(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/index.sqlite"
+    engine = open_index(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0000'")
+    engine.dispose()
+    with pytest.raises(InfrastructureError, match="of no version that this harness knows") as told:
+        open_index(url)
+    assert "move the file away, then `hil history import`" in told.value.hint

@@ -14,6 +14,8 @@ _OF_CARDS: Final = (
     *("identity", "address", "driver", "generation", "device_id"),
     *("bmc_version", "bmcfw_version", "sr_root"),
 )
+#: Between the values of a thing that was not always the same.
+_AND: Final = "; later "
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Facts:
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
     devices: dict[str, dict[str, str]] = field(default_factory=dict)
     images: dict[str, dict[str, str]] = field(default_factory=dict)
-    pushed: dict[str, str] = field(default_factory=dict)
+    pushed: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def facts_of(records: Iterable[Record]) -> Facts:
@@ -40,10 +42,10 @@ def facts_of(records: Iterable[Record]) -> Facts:
             found.runs.append({"run": record.run, "lab": record.lab} | {k: v for k, v in said.items() if v})
         elif isinstance(record, Observation) and record.subject.kind == "card":
             seen = {name: _text(record.values[name]) for name in _OF_CARDS if name in record.values}
-            found.devices.setdefault(record.subject.name, {}).update(seen)
+            _add(found.devices.setdefault(record.subject.name, {}), seen)
         elif isinstance(record, Environment):
             said = {name: _text(value) for name, value in record.values.items()}
-            found.hosts.setdefault(record.part, {}).update(said)
+            _add(found.hosts.setdefault(record.part, {}), said)
         elif isinstance(record, Intent):
             _take(record, found)
     return found
@@ -55,9 +57,18 @@ def _take(intent: Intent, found: Facts) -> None:
         kept = {
             name: _text(image.get(name)) for name in ("sha256", "effect", "root_entry_hash", "programs_root")
         }
-        found.images[str(image.get("name"))] = {name: value for name, value in kept.items() if value}
+        _add(found.images.setdefault(str(image.get("name")), {}), kept)
     if isinstance(content, Mapping) and content.get("digest"):
-        found.pushed[intent.subject.name] = str(content["digest"])
+        digests = {"digest": str(content["digest"])}
+        _add(found.pushed.setdefault(intent.subject.name, {}), digests)
+
+
+def _add(known: dict[str, str], said: Mapping[str, str]) -> None:
+    """Add what is new to what is known: where a thing was not always the same, each value is told."""
+    for name, value in said.items():
+        values = known.get(name, "").split(_AND) if name in known else []
+        if value and value not in values:
+            known[name] = _AND.join([*values, value])
 
 
 def _text(value: Any) -> str:

@@ -38,17 +38,18 @@ def sha256_of(file: Path) -> str:
 def departures(folder: Path) -> list[str]:
     """Return what is not as the manifest of ``folder`` has it, one sentence each; empty where all is.
 
-    :raises ConfigurationError: there is no manifest, or it is none.
+    :raises ConfigurationError: there is no manifest, or it is none of a statement.
     """
     entries = _read(folder / FILE_NAME)
     told = [found for path, expected in entries.items() if (found := _departure(folder, path, expected))]
     known = {FILE_NAME, *entries}
-    extra = [
-        path.relative_to(folder).as_posix()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.relative_to(folder).as_posix() not in known
-    ]
-    return told + [f"{name}: the manifest does not know it" for name in extra]
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            told.append(f"{name}: it is a link, and no evidence")
+        elif not path.is_dir() and name not in known:
+            told.append(f"{name}: the manifest does not know it")
+    return told
 
 
 def _departure(folder: Path, path: str, expected: str) -> str:
@@ -56,9 +57,10 @@ def _departure(folder: Path, path: str, expected: str) -> str:
     if pure.is_absolute() or ".." in pure.parts:
         return f"{path}: it is not in the folder of the statement"
     file = folder / path
-    if file.is_symlink() or not file.is_file():
-        return f"{path}: it is missing"
     try:
+        within = (file, *file.parents[: len(pure.parts) - 1])
+        if any(part.is_symlink() for part in within) or not file.is_file():
+            return f"{path}: it is missing"
         found = sha256_of(file)
     except OSError as error:
         return f"{path}: it cannot be read: {error.strerror}"
@@ -77,6 +79,8 @@ def _read(path: Path) -> dict[str, str]:
             f"{path} is no manifest of evidence: {error}.",
             hint="Name the folder that `hil report statement` wrote.",
         ) from None
+    if not ({"statement.html"} <= entries.keys() and any(name.startswith("evidence/") for name in entries)):
+        raise ConfigurationError(f"{path} is no manifest of evidence: it names no statement, or no evidence.")
     if len(entries) != len(data["files"]):
         raise ConfigurationError(f"{path} is no manifest of evidence: it names a file twice.")
     return entries

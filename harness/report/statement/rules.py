@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from harness.judgement.judge import Judgement
@@ -20,12 +20,19 @@ RULES: Final = {
     "no-false-alarms": "Without any known defect, no scenario of the qualification diverges.",
     "waivers-in-force": "No waiver has expired.",
 }
+#: Subjects of deviations that are about all of the evidence.
+RUNS, REQUIREMENTS, MATRIX = "the runs", "the requirements", "the kill matrix"
+WHOLES: Final = (RUNS, REQUIREMENTS, MATRIX)
 _NO_RESULT: Final = (RunState.INFRA, RunState.BLOCKED, RunState.REFUSED, RunState.BUG)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """Somebody answers for a deviation until a day. ``subject``: of the deviations, may have ``*``."""
+    """Somebody answers for a deviation until a day.
+
+    ``subject``: of the deviations; ``*`` stands for anything but what concerns the evidence as a whole
+    (:data:`WHOLES`), which is waived by its own words alone.
+    """
 
     rule: str
     subject: str
@@ -34,8 +41,11 @@ class Waiver:
     expires: datetime.date
 
     def covers(self, rule: str, subject: str) -> bool:
-        """Whether a deviation is meant. A scenario's parameters stand in brackets, which mean themselves."""
-        return self.rule == rule and fnmatchcase(subject, self.subject.replace("[", "[[]"))
+        """Whether a deviation is meant."""
+        if self.rule != rule or subject in WHOLES:
+            return self.rule == rule and self.subject == subject
+        pattern = ".*".join(map(re.escape, self.subject.split("*")))
+        return re.fullmatch(pattern, subject, re.DOTALL) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +84,30 @@ class Decision:
         return [deviation for deviation in self.deviations if deviation.rule == rule]
 
 
-def decide(
-    judgement: Judgement,
-    requirements: Sequence[Requirement],
-    kill_matrix: Mapping[str, Any] | None,
-    waivers: Sequence[Waiver],
-    today: datetime.date,
-) -> Decision:
-    """Hold a judgement and a kill matrix to the rules.
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What is held to the rules.
 
-    :param kill_matrix: as `hil qualify -o json` has it; None: no qualification was made, which deviates.
-    :param waivers: one that has expired waives nothing, and deviates itself.
+    ``unfinished``: runs that did not come to their end. ``lost``: scenarios that the results of a run list
+    and its histories do not have. ``qualification``: what `hil qualify -o json` printed, None where none was
+    made. ``known``: the defects that one has to try.
     """
+
+    judgement: Judgement
+    requirements: Sequence[Requirement] = ()
+    qualification: Mapping[str, Any] | None = None
+    known: Collection[str] = ()
+    unfinished: Collection[str] = ()
+    lost: Collection[str] = ()
+
+
+def decide(basis: Basis, waivers: Sequence[Waiver], today: datetime.date) -> Decision:
+    """Hold runs and a qualification to the rules; a waiver that has expired waives nothing, and deviates."""
     in_force = [waiver for waiver in waivers if waiver.expires >= today]
     found = [
-        *_of_scenarios(judgement),
-        *_of_requirements(requirements),
-        *_of_defects(kill_matrix),
+        *_of_scenarios(basis),
+        *_of_requirements(basis.requirements),
+        *_of_qualification(basis.qualification, basis.known),
     ]
     decided = tuple(_waived(deviation, in_force) for deviation in found)
     late = tuple(
@@ -107,9 +124,10 @@ def _waived(deviation: Deviation, waivers: Sequence[Waiver]) -> Deviation:
     return Deviation(deviation.rule, deviation.subject, deviation.why, found)
 
 
-def _of_scenarios(judgement: Judgement) -> Iterator[Deviation]:
+def _of_scenarios(basis: Basis) -> Iterator[Deviation]:
+    judgement = basis.judgement
     if not judgement.scenarios:
-        yield Deviation("gave-a-result", "the runs", "no scenario ran")
+        yield Deviation("gave-a-result", RUNS, "no scenario ran")
     for one in judgement.scenarios:
         if one.reasons and not one.as_stated:
             yield Deviation("as-stated", one.name, one.reasons[0])
@@ -118,11 +136,15 @@ def _of_scenarios(judgement: Judgement) -> Iterator[Deviation]:
             yield Deviation("gave-a-result", one.name, f"{one.state}: {why}")
     for verdict in judgement.outside_divergences:
         yield Deviation("as-stated", str(verdict.subject), str(verdict))
-    if judgement.runs and not judgement.finished:
-        yield Deviation("gave-a-result", "the runs", "a run did not come to its end")
+    for run in basis.unfinished:
+        yield Deviation("gave-a-result", RUNS, f"{run} did not end by itself, or history is gone")
+    for name in basis.lost:
+        yield Deviation("gave-a-result", name, "its results are listed, and its history is gone")
 
 
 def _of_requirements(requirements: Sequence[Requirement]) -> Iterator[Deviation]:
+    if not requirements:
+        yield Deviation("requirements-proved", REQUIREMENTS, "none were found: testplans/requirements.yaml")
     for each in requirements:
         states = set(each.proofs.values())
         if "not-as-stated" in states:
@@ -132,12 +154,21 @@ def _of_requirements(requirements: Sequence[Requirement]) -> Iterator[Deviation]
             yield Deviation("requirements-proved", each.id, "no scenario of these runs proves it")
 
 
-def _of_defects(kill_matrix: Mapping[str, Any] | None) -> Iterator[Deviation]:
-    if kill_matrix is None:
-        yield Deviation("defects-detected", "the kill matrix", "no qualification was made")
+def _of_qualification(made: Mapping[str, Any] | None, known: Collection[str]) -> Iterator[Deviation]:
+    if made is None:
+        yield Deviation("defects-detected", MATRIX, "no qualification was made")
         return
-    for defect in kill_matrix["defects"]:
+    if made.get("interrupted"):
+        yield Deviation("defects-detected", MATRIX, "the qualification was interrupted")
+    for trouble in made.get("troubles", ()):
+        yield Deviation("no-false-alarms", MATRIX, f"a trial without any defect could not be run: {trouble}")
+    for seen in made.get("without_result", ()):
+        yield Deviation("no-false-alarms", str(seen["scenario"]), f"without any defect it is {seen['state']}")
+    matrix = made["kill_matrix"]
+    for defect in matrix["defects"]:
         if not defect["detected_by"]:
             yield Deviation("defects-detected", defect["id"], f"no scenario shows {defect['predicts']}")
-    for alarm in kill_matrix["false_alarms"]:
+    for name in sorted(set(known) - {defect["id"] for defect in matrix["defects"]}):
+        yield Deviation("defects-detected", name, "it was not tried")
+    for alarm in matrix["false_alarms"]:
         yield Deviation("no-false-alarms", alarm["scenario"], ", ".join(alarm["unstated"]))

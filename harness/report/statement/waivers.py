@@ -20,7 +20,7 @@ _FORM: Final = Form(
 
 
 class _Waiver(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
     rule: str
     subject: str = Field(min_length=1)
@@ -34,6 +34,13 @@ class _Waiver(BaseModel):
         if rule not in RULES or rule == "waivers-in-force":
             raise ValueError(f"there is no such rule to waive; there are {', '.join(list(RULES)[:-1])}")
         return rule
+
+    @field_validator("expires", mode="before")
+    @classmethod
+    def _a_day(cls, expires: object) -> object:
+        if isinstance(expires, datetime.datetime) or not isinstance(expires, datetime.date):
+            raise ValueError("it is no day, such as 2026-12-31")  # noqa: TRY004 -- what pydantic takes
+        return expires
 
 
 class _File(BaseModel):

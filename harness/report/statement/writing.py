@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +36,7 @@ class Statement:
     facts: Facts
     judgement: Judgement
     requirements: Sequence[Requirement]
-    kill_matrix: Mapping[str, Any] | None
+    qualification: Mapping[str, Any] | None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -46,33 +47,45 @@ class Statement:
         return counts
 
 
-def write_statement(statement: Statement, folder: Path, evidence: Sequence[Path]) -> Path:
-    """Write a statement with copies of its evidence into ``folder``, which must not hold anything yet.
+def write_statement(statement: Statement, folder: Path, evidence: Mapping[str, Path]) -> Path:
+    """Write a statement with copies of its evidence into ``folder``, whole or not at all.
 
     The PDF is printed from the HTML by a browser of this machine.
 
-    :param evidence: folders of runs and files. :returns: the HTML.
-    :raises ConfigurationError: ``folder`` holds something. :raises BlockedError: there is no browser; the
-        HTML and the manifest are written all the same.
+    :param evidence: name -> a folder of a run or a file. :returns: the HTML.
+    :raises ConfigurationError: ``folder`` holds something, or it and the evidence are in each other.
+    :raises BlockedError: there is no browser; the HTML and the manifest are written all the same.
     :raises InfrastructureError: it cannot be written.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise ConfigurationError(
-            f"{folder} holds something already.", hint="Name a folder that is new with --to."
-        )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in evidence:
-            _copy(path, folder / EVIDENCE / path.name)
-        page = folder / HTML
-        page.write_text(_page(statement), encoding="utf-8", errors="backslashreplace")
-        missing = _print(page, folder / PDF)
-        write_manifest(folder, (path for path in folder.rglob("*") if path.is_file()))
+        _check_place(folder, evidence.values())
+        part = folder.with_name(f"{folder.name}.part-{os.getpid()}")
+        try:
+            for name, path in evidence.items():
+                _copy(path, part / EVIDENCE / name)
+            page = part / HTML
+            page.write_text(_page(statement), encoding="utf-8", errors="backslashreplace")
+            missing = _print(page, part / PDF)
+            write_manifest(part, (path for path in part.rglob("*") if path.is_file()))
+            part.replace(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise InfrastructureError(f"The statement cannot be written to {folder}: {error}.") from error
     if missing:
-        raise BlockedError(f"The statement is in {page}, but it has no PDF: {missing}", hint=_HINT)
-    return page
+        raise BlockedError(f"The statement is in {folder / HTML}, but it has no PDF: {missing}", hint=_HINT)
+    return folder / HTML
+
+
+def _check_place(folder: Path, evidence: Iterable[Path]) -> None:
+    hint = "Name a folder that is new, or empty, with --to."
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigurationError(f"{folder} holds something already.", hint=hint)
+    own = folder.resolve()
+    for path in evidence:
+        theirs = path.resolve()
+        if own == theirs or own in theirs.parents or theirs in own.parents:
+            raise ConfigurationError(f"{folder} and the evidence {path} are in each other.", hint=hint)
 
 
 _HINT: Final = "As root: apt-get install chromium; then write it again."
