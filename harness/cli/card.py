@@ -38,8 +38,9 @@ def list_cards(
 ) -> None:
     """List the cards of a lab; nothing is started and nothing is reached."""
     from harness.inventory.load import load_inventory
+    from harness.lab.background import chosen_lab
 
-    entry = load_inventory(inventory).lab(lab)
+    entry, _ = chosen_lab(load_inventory(inventory), lab)
     if output == "json":
         typer.echo(json.dumps([_listed(host, card) for host, card in entry.cards()], indent=1))
         return

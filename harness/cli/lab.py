@@ -45,7 +45,13 @@ NameArgument = Annotated[
 def up(
     lab: NameArgument = None,
     name: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Call it so; for a second one of the same lab.")
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            help="Call it so; for a second one of the same lab. --lab NAME of status, card, record, lease, "
+            "lab mount means it; a run starts its own.",
+        ),
     ] = None,
     recording: Annotated[
         Path | None,
@@ -155,14 +161,15 @@ def mount(
     """
     from harness.cli.opening import running_lab
     from harness.inventory.load import load_inventory
+    from harness.lab.background import chosen_lab
     from harness.lab.mount import run_mounted
 
     _check_outside()
     loaded = load_inventory(inventory)
-    entry = loaded.lab(lab)
+    entry, kept = chosen_lab(loaded, lab)
     name = _emulated_host(entry, host)
     command = context.meta["command"] or [os.environ.get("SHELL") or "/bin/sh"]
-    with running_lab(loaded, entry, scale) as running:
+    with running_lab(loaded, entry, scale, kept=kept) as running:
         code = run_mounted(running.doors, name, command, face=face, private_network=network == "private")
     raise typer.Exit(code)
 

@@ -170,12 +170,11 @@ def _opened(reports: Path, said: str | None) -> Iterator[LeaseStore]:
 def _key(card: str, inventory: Path | None, lab: str | None) -> str:
     """Return the key of a card of the inventory. :raises ConfigurationError: nobody else can reach it."""
     from harness.inventory.load import load_inventory
-    from harness.lab.background import background_lab
+    from harness.lab.background import chosen_lab
     from harness.lab.leasing import lease_key
 
-    loaded = load_inventory(inventory)
-    entry = loaded.lab(lab)
-    return lease_key(*entry.card(card), str(background_lab(loaded, entry.name).directory.resolve()))
+    entry, kept = chosen_lab(load_inventory(inventory), lab)
+    return lease_key(*entry.card(card), str(kept.directory.resolve()))
 
 
 def _seconds(text: str) -> float:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.cards.tool_output import Progress
     from harness.hosts.protocol import Host
     from harness.inventory.model import Inventory, Lab
+    from harness.lab.background import BackgroundLab
     from harness.lab.running import RunningLab
     from harness.leases.holder import LeaseHolder
     from harness.plugin.images import Image
@@ -76,14 +77,15 @@ def opened(
     from harness.cards.driver import CardDriver
     from harness.cards.interlock import named_acts
     from harness.hosts.connect import connect
+    from harness.lab.background import chosen_lab
     from harness.lab.leasing import leases_of
 
     allowed = named_acts(irreversible, "--irreversible")
-    entry = inventory.lab(lab)
+    entry, kept = chosen_lab(inventory, lab)
     host, card_entry = entry.card(card)
     with (
         closing(leases_of(history.path.parent.name, reports)) as leases,
-        running_lab(inventory, entry, scale, leases) as running,
+        running_lab(inventory, entry, scale, leases, kept=kept) as running,
     ):
         if leased:
             running.leases.reason = leased
@@ -127,8 +129,9 @@ def recorded(
     from harness.interruption import stopped_is_interrupted
     from harness.judgement.model import Expectation
     from harness.judgement.records import RunStarted, ScenarioStarted, Subject
+    from harness.lab.background import chosen_lab
 
-    entry = inventory.lab(lab)
+    entry, _ = chosen_lab(inventory, lab)
     host, _ = entry.card(card)
     scenario = f"{command} {card}"
     named_acts(irreversible, "--irreversible")
@@ -179,16 +182,20 @@ def _concluded(scenario: str, history: RunHistory, failure: BaseException | None
 
 
 def running_lab(
-    inventory: Inventory, entry: Lab, scale: float | None = None, leases: LeaseHolder | None = None
+    inventory: Inventory,
+    entry: Lab,
+    scale: float | None = None,
+    leases: LeaseHolder | None = None,
+    *,
+    kept: BackgroundLab,
 ) -> RunningLab:
     """Return the emulated lab that `hil lab up` keeps running, where it does; else start one for now.
 
     :param leases: as :func:`harness.lab.running.start_lab` has it.
+    :param kept: where it is kept, if it is, as :func:`harness.lab.background.chosen_lab` has found it.
     """
-    from harness.lab.background import background_lab
     from harness.lab.running import start_lab
 
-    kept = background_lab(inventory, entry.name)
     if kept.pid() is not None:
         return kept.attach(inventory, leases)
     if entry.emulated:

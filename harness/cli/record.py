@@ -102,16 +102,17 @@ def _file_name(subject: str) -> str:
 def _as_found(wanted: _Wanted) -> None:
     """Record what is, without any permit."""
     from harness.hosts.connect import connect
+    from harness.lab.background import chosen_lab
     from harness.recordings.session import Session
 
-    entry = wanted.inventory.lab(wanted.lab)
+    entry, kept = chosen_lab(wanted.inventory, wanted.lab)
     name, _, card = wanted.subject.partition("/")
     host = entry.card(wanted.subject)[0] if card else entry.host(name)
     cards = [host.card(card)] if card else list(host.cards.values())
     if not cards:
         raise ConfigurationError(f"The inventory has no cards of {name}; there is nothing to record.")
     with (
-        running_lab(wanted.inventory, entry) as running,
+        running_lab(wanted.inventory, entry, kept=kept) as running,
         closing(connect(host, running.access(name))) as reached,
     ):
         session = Session(reached, cards, sysfs=host.sysfs, tools=host.tools.model_dump())
@@ -124,11 +125,13 @@ def _with_flash(
 ) -> None:
     """Record what is, a flash and the reset after it; what is reported of them is judged as well."""
     from harness.judgement.records import Promise
+    from harness.lab.background import chosen_lab
     from harness.recordings.session import Session
     from harness.scenarios.promises import ACTIVATED_BY_RESET
 
     chosen = image_of(image, wanted.inventory)
-    host, card = wanted.inventory.lab(wanted.lab).card(wanted.subject)
+    entry, _ = chosen_lab(wanted.inventory, wanted.lab)
+    host, card = entry.card(wanted.subject)
     sessions: list[Session] = []
 
     def followed(reached: Host) -> Host:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.inventory.model import Lab
     from harness.judgement.records import Record
     from harness.judgement.side_by_side import Row
+    from harness.lab.background import BackgroundLab
     from harness.lab.watch import Watch
 
 R = TypeVar("R", bound="Record")
@@ -65,21 +66,29 @@ def status(
     from harness.cli.opening import running_lab
     from harness.cli.status_text import show
     from harness.inventory.load import load_inventory
+    from harness.lab.background import chosen_lab
     from harness.lab.watch import Watch
 
     loaded = load_inventory(inventory)
-    entry = loaded.lab(lab)
+    entry, kept = chosen_lab(loaded, lab)
     wanted, asked = _chosen(system or [], entry)
     memory = _Memory()
-    with ExitStack() as ends:
-        running = ends.enter_context(running_lab(loaded, entry))
-        watch = ends.enter_context(Watch(running, asked, memory, way=way))
-        rows = _look(watch, memory, wanted)
-        show(rows, output, live=every > 0)
-        while every:
+    stays = kept.runs()
+
+    @contextmanager
+    def opened() -> Iterator[Watch]:
+        with (
+            kept.attach(loaded) if stays else running_lab(loaded, entry, kept=kept) as running,
+            Watch(running, asked, memory, way=way) as watch,
+        ):
+            yield watch
+
+    with closing(_looks(opened, kept if stays else None, asked, memory, wanted)) as looks:
+        for rows in looks:
+            show(rows, output, live=every > 0)
+            if not every:
+                break
             time.sleep(every)
-            rows = _look(watch, memory, wanted)
-            show(rows, output, live=True)
     if any(row.diverges for row in rows):
         raise typer.Exit(1)
     if any(row.what == ANSWER for row in rows):
@@ -106,6 +115,29 @@ def _chosen(named: list[str], lab: Lab) -> tuple[frozenset[str], list[str]]:
     return frozenset([*systems, *cards]), list(dict.fromkeys([*above, *systems]))
 
 
+def _looks(
+    opened: Callable[[], AbstractContextManager[Watch]],
+    kept: BackgroundLab | None,
+    asked: Collection[str],
+    memory: _Memory,
+    wanted: Collection[str],
+) -> Generator[list[Row], None, None]:
+    """Yield rows again and again; where every system is silent, the lab is opened again for the next ones.
+
+    ``kept``: the lab that runs in the background, which is waited for where it does not run any more.
+    """
+    while True:
+        with opened() as watch:
+            silent: set[str] = set()
+            while not silent.issuperset(asked):
+                rows = _look(watch, memory, wanted)
+                silent = {row.device for row in rows if row.what == ANSWER}
+                yield rows
+        while kept is not None and not kept.runs():
+            why = f"the lab {kept.name} does not run; it is opened again once it does"
+            yield [replace(row, truth=why) if row.what == ANSWER else row for row in rows]
+
+
 def _look(watch: Watch, memory: _Memory, wanted: Collection[str]) -> list[Row]:
     from harness.judgement.model import VerdictKind
     from harness.judgement.side_by_side import Row, side_by_side
@@ -127,16 +159,18 @@ def _told(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _facts(said: Any) -> dict[str, Any]:
+    from harness.judgement.grouping import digits
+
     effects = {"root-key": "root-key", "key-revocation": "key-cancellation"}
-    kind, number = said.get("bitstream_type"), said.get("bitstream_id")
-    digits = number.removeprefix("0x") if isinstance(number, str) else ""
+    kind, number = str(said.get("bitstream_type")), said.get("bitstream_id")
+    code = digits(number) if isinstance(number, str) else ""
     # A release that does not say whether an image is for the BMC: that has its MD5 as its id (section 1.1).
-    user = said.get("bmc") is False or (said.get("bmc") is not True and 0 < len(digits) <= 16)
+    user = said.get("bmc") is False or (said.get("bmc") is not True and 0 < len(code) <= 16)
     return {
         "name": said.get("name") or said.get("uuid"),
         "effect": effects.get(kind) or ("user-image" if user else "unparsed"),
         "section": "SR",
-        "bitstream_id": f"0x{digits}" if digits else None,
+        "bitstream_id": f"0x{code}" if code else None,
         "programs_root": said.get("key_signature"),
         "cancel_id": said.get("revoke_key_id"),
     }

@@ -21,7 +21,7 @@ from harness.lab.running import RunningLab, check_profiles_of
 from harness.lab.specification import specification
 
 if TYPE_CHECKING:
-    from harness.inventory.model import Inventory
+    from harness.inventory.model import Inventory, Lab
     from harness.leases.holder import LeaseHolder
 
 #: Where labs are kept, below the directory of their inventory.
@@ -84,6 +84,10 @@ class BackgroundLab:
             os.close(descriptor)
         return None
 
+    def runs(self) -> bool:
+        """Return whether it runs and can be attached to."""
+        return self.pid() is not None and self.doors_file.exists()
+
     def lab_name(self) -> str:
         """Return the inventory's name of the lab that runs here. :raises ConfigurationError: none does."""
         return str(self._stored()["lab"])
@@ -93,7 +97,7 @@ class BackgroundLab:
         return Doors.from_json(self._stored())
 
     def _stored(self) -> dict[str, Any]:
-        if self.pid() is None or not self.doors_file.exists():
+        if not self.runs():
             raise ConfigurationError(f"The lab {self.name!r} is not running.", hint="Start it: hil lab up")
         try:
             found: dict[str, Any] = json.loads(self.doors_file.read_text(encoding="utf-8"))
@@ -245,6 +249,27 @@ def known_lab(inventory: Inventory, name: str | None = None) -> BackgroundLab:
         others = [lab.name for lab in background_labs(inventory) if lab.name not in inventory.labs]
         raise unknown_name("lab", found.name, [*inventory.labs, *others], str(inventory.path))
     return found
+
+
+def chosen_lab(inventory: Inventory, name: str | None = None) -> tuple[Lab, BackgroundLab]:
+    """Return the lab ``name`` of the inventory, or the one that runs under that name, and where it is kept.
+
+    :raises ConfigurationError: there is neither, or it runs for another inventory.
+    """
+    if name is None or name in inventory.labs:
+        entry = inventory.lab(name)
+        return entry, background_lab(inventory, entry.name)
+    kept = known_lab(inventory, name)
+    if not kept.runs():
+        raise ConfigurationError(
+            f"The lab {name!r} is not running.", hint=f"Start it: hil lab up LAB --as {name}"
+        )
+    if kept.lab_name() not in inventory.labs:
+        raise ConfigurationError(
+            f"The lab {name!r} is none of {inventory.path}.",
+            hint="One that replays a recording has an inventory of its own: `hil lab status` shows it.",
+        )
+    return inventory.lab(kept.lab_name()), kept
 
 
 def background_labs(inventory: Inventory) -> list[BackgroundLab]:

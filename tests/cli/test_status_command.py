@@ -7,9 +7,13 @@ import signal
 import pytest
 
 from harness.cli.form import Form
+from harness.cli.status import _told
 from harness.cli.status_text import show
+from harness.inventory.load import load_inventory
 from harness.judgement.model import VerdictKind
-from harness.judgement.side_by_side import FIRMWARE, Row
+from harness.judgement.side_by_side import FIRMWARE, Row, side_by_side
+from tests.judgement.system_records import Story
+from harness.lab.background import background_lab
 
 INVENTORY = """\
 version: 1
@@ -68,6 +72,27 @@ def test_what_differs_is_told_and_counts(systems) -> None:
     assert (blind["said"], blind["verdict"]) == ("empty", "UNKNOWN_AS_VALUE")
     assert blind["truth"].startswith("0x23001410010310")
     assert not (systems.folder / "reports").exists(), "nothing is written"
+
+
+ROOT = "5a" * 31 + "0f"
+
+
+@pytest.mark.parametrize("told", [ROOT, f"0x{ROOT}", ROOT.upper(), f"0X{ROOT.upper()}"])
+@pytest.mark.parametrize("read", [ROOT, ROOT.upper()])
+def test_a_key_or_an_id_is_the_same_however_it_is_spelt(told: str, read: str) -> None:
+    story = Story()
+    kinds = {"key": ("root-key", {"key_signature": told}), "user": ("functional", {"bitstream_id": "0XAB12"})}
+    for uuid, (kind, fields) in kinds.items():
+        story.images[uuid] = {"uuid": uuid, "bitstream_type": kind, "bmc": False, **fields}
+        story.images[uuid] |= {"applied": True, "applied_labels": [["", ""]]}
+        story.states[uuid] = "pending"
+    story.look()
+    story.update(key="completed", user="completed")
+    story.card["sr_root"] = read
+    story.boot(bitstream_id=0xAB12)
+    rows = [row for row in side_by_side([*_told(story.records), *story.records]) if row.what == "image"]
+    assert len(rows) == 2
+    assert {row.verdict for row in rows} == {VerdictKind.MATCH}
 
 
 def test_a_wrong_name_is_told(systems, project) -> None:
@@ -173,3 +198,36 @@ def test_wide_characters_are_seen_in_their_columns(monkeypatch, capsys) -> None:
     show(rows, Form.TABLE, live=True)
     wide = next(line for line in capsys.readouterr().out.splitlines() if "画" in line)
     assert wide == "one/card0  image  画\x1b[K"
+
+
+def test_a_live_status_comes_back_with_its_lab(systems) -> None:
+    """The lab is killed and started again while it is watched; meanwhile it is said what is waited for."""
+    inventory = systems.folder / "inventory.yaml"
+    assert systems.hil("lab", "up", "--as", "second").code == 0
+    kept = background_lab(load_inventory(inventory), "second")
+    running = systems.start("status", "good", "--lab", "second", "--every", "0.1", "-o", "json")
+
+    def until(seen) -> None:
+        while not seen(rows := json.loads(running.stdout.readline())):
+            assert rows
+
+    until(lambda rows: all(row["what"] != "answer" for row in rows))
+    os.kill(kept.pid(), signal.SIGKILL)
+    until(lambda rows: "the lab second does not run" in rows[-1]["truth"])
+    assert systems.hil("lab", "up", "--as", "second").code == 0
+    until(lambda rows: all(row["what"] != "answer" for row in rows))
+    os.killpg(running.pid, signal.SIGINT)
+    assert systems.end(running).code == 130
+    assert systems.hil("lab", "down", "--all").code == 0
+    systems.assert_nothing_left()
+
+
+def test_a_lab_of_another_name_is_found_while_it_runs(systems) -> None:
+    done = systems.hil("status", "--lab", "second")
+    assert done.code == 2 and "There is no lab 'second'" in done.text
+    assert systems.hil("lab", "up", "--as", "second").code == 0
+    shown = systems.hil("card", "show", "one/card0", "--lab", "second")
+    assert shown.code == 0 and "for this command only" not in shown.text
+    assert systems.hil("lab", "down", "second").code == 0
+    done = systems.hil("status", "--lab", "second")
+    assert done.code == 2 and "hil lab up LAB --as second" in done.text
