@@ -168,25 +168,45 @@ class Applying:
             for label in rows:
                 self._untie(image["id"], label["id"])
                 if label["pcidevice_id"] is not None:
-                    self._forget_state(image, label["pcidevice_id"])
+                    self._forget_state(image, label["pcidevice_id"], label)
                 elif self._database.one("device_image_labels", label_id=label["id"]) is None:
                     self._database.remove("device_labels", label["id"])
         if not labels:
             for device in self._fpga_devices():
-                self._forget_state(image, device["id"])
+                self._forget_state(image, device["id"], None)
             self._database.change("device_images", image["id"], applied=False)
         if not self._defects.on("alarm-without-update"):
             self._alarms.judge_update()
         return self._image(uuid, "remove")
 
-    def _forget_state(self, image: Row, device_id: int) -> None:
+    def _forget_state(self, image: Row, device_id: int, label: Row | None) -> None:
         state = self._only_state(device_id, image["id"])
-        if state is None:
+        if state is None or image["id"] in self.owed_otherwise(device_id, label):
             return
         if state["status"] == IN_PROGRESS and not self._defects.on("remove-drops-running-state"):
             raise Refused(400, "Device image remove failed: the image is being written to a device")
         self._database.remove("device_image_state", state["id"])
         self.rest_host(state["host_id"])
+
+    def owed_otherwise(self, device_id: int, label: Row | None) -> set[int]:
+        """Return the images that a device has by another label than ``label``, or, but for None, by none.
+
+        Nothing where whatever takes an image from it takes the whole state (sections 4.4 and 4.5).
+        """
+        if self._defects.on("label-removal-drops-all-states"):
+            return set()
+        kept = {image["id"] for image in self._database.all("device_images") if label and image["applied"]}
+        for other in self._database.all("device_labels", pcidevice_id=device_id):
+            if label and other["id"] == label["id"]:
+                continue
+            twins = self._database.all(
+                "device_labels", label_key=other["label_key"], label_value=other["label_value"]
+            )
+            for twin in twins:
+                kept |= {
+                    e["image_id"] for e in self._database.all("device_image_labels", label_id=twin["id"])
+                }
+        return kept
 
     def rest_host(self, host_id: int) -> None:
         """Say at a host that has nothing left to update that it has nothing, where that is corrected."""

@@ -105,7 +105,7 @@ _TABLE: Final = (
     ),
     Defect(
         "label-removal-drops-all-states",
-        "section 4.5",
+        "sections 4.4 and 4.5",
         EVER,
         "states that are owed to another label of the device are gone",
         "LOST",

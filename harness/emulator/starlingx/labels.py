@@ -106,7 +106,7 @@ class DeviceLabels:
             raise Refused(
                 400, f"Command rejected: Device image update is in progress for host {host['hostname']}"
             )
-        kept = set() if self._defects.on("label-removal-drops-all-states") else self._owed_otherwise(label)
+        kept = self._applying.owed_otherwise(label["pcidevice_id"], label)
         for state in self._database.all("device_image_state", pcidevice_id=label["pcidevice_id"]):
             if state["image_id"] not in kept:
                 self._database.remove("device_image_state", state["id"])
@@ -117,18 +117,3 @@ class DeviceLabels:
         self._applying.rest_host(host["id"])
         if not self._defects.on("label-removal-drops-all-states"):
             self._alarms.judge_update()
-
-    def _owed_otherwise(self, label: Row) -> set[int]:
-        """Return the images that the device has by another label than ``label``, or without one."""
-        kept = {image["id"] for image in self._database.all("device_images") if image["applied"]}
-        for other in self._database.all("device_labels", pcidevice_id=label["pcidevice_id"]):
-            if other["id"] == label["id"]:
-                continue
-            twins = self._database.all(
-                "device_labels", label_key=other["label_key"], label_value=other["label_value"]
-            )
-            for twin in twins:
-                kept |= {
-                    e["image_id"] for e in self._database.all("device_image_labels", label_id=twin["id"])
-                }
-        return kept

@@ -203,3 +203,43 @@ def test_failed_is_written_again_by_the_next_update(make_lab: MakeLab) -> None:
     lab.machine.condition("missing-fpgasupdate", False)
     lab.update()
     assert lab.statuses() == ["completed"]
+
+
+@pytest.mark.parametrize(("release", "left"), [("head", []), ("corrected", ["pending"])])
+def test_an_image_taken_from_one_of_two_labels(make_lab: MakeLab, release: str, left: list[str]) -> None:
+    """Section 4.4: the state is destroyed regardless of other labels of the device; corrected, it stays."""
+    lab = make_lab(release)
+    lab.assign("site=lab", "rack=one")
+    image = lab.upload()
+    lab.apply(image, "site=lab", "rack=one")
+    assert lab.change(image, "remove", "site=lab").status_code == 200
+    assert lab.statuses() == left
+    assert len(lab.alarms()) == len(left)
+    assert lab.change(image, "remove", "rack=one").status_code == 200
+    assert (lab.statuses(), lab.alarms()) == ([], [])
+
+
+def test_corrected_an_image_with_and_without_a_label_is_owed_until_it_is_taken_from_both(
+    make_lab: MakeLab,
+) -> None:
+    lab = make_lab("corrected")
+    lab.assign("site=lab")
+    image = lab.upload()
+    for first, second in ((("site=lab",), ()), ((), ("site=lab",))):
+        lab.apply(image)
+        lab.apply(image, "site=lab")
+        lab.change(image, "remove", *first)
+        assert lab.statuses() == ["pending"]
+        lab.change(image, "remove", *second)
+        assert (lab.statuses(), lab.alarms()) == ([], [])
+        assert lab.sysinv_host["device_image_update"] == ""
+
+
+def test_corrected_no_alarm_outlives_the_label_of_the_only_image(make_lab: MakeLab) -> None:
+    lab = make_lab("corrected")
+    lab.assign("site=lab")
+    lab.apply(lab.upload(), "site=lab")
+    assert len(lab.alarms()) == 1
+    (label,) = lab.get("/device_labels")["device_labels"]
+    assert lab.api("DELETE", f"/device_labels/{label['uuid']}").status_code == 204
+    assert (lab.statuses(), lab.alarms()) == ([], [])
