@@ -250,9 +250,20 @@ def field_of(observation: Observation | None, name: str) -> Any:
         return NOT_OBSERVED
     value = observation.values.get(name, NOT_OBSERVED)
     wanted = _TYPES.get(name)
-    if wanted is None or isinstance(value, wanted):
+    if wanted is None or (isinstance(value, wanted) and _is_plain(value)):
         return value
     return Unknown(f"not a value of {name}: {value!r}")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value that is a list is one of numbers."""
+    return not isinstance(value, (list, tuple)) or all(isinstance(each, int) for each in value)
+
+
+def listed(content: Mapping[str, Any], name: str) -> list[str]:
+    """Return the words of a list in a statement or in parameters; none where there is no list."""
+    value = content.get(name)
+    return [each for each in value if isinstance(each, str)] if isinstance(value, (list, tuple)) else []
 
 
 def fact(image: Mapping[str, Any], name: str) -> Any:
@@ -265,7 +276,7 @@ def fact(image: Mapping[str, Any], name: str) -> Any:
     if name in ("bitstream_id", "cancel_id"):
         code = number(value)
         return Unknown(f"not a number: {value!r}") if code is None else code
-    return value
+    return digits(value) if name == "programs_root" and isinstance(value, str) else value
 
 
 def number(value: Any) -> int | None:
@@ -278,6 +289,11 @@ def number(value: Any) -> int | None:
         except ValueError:
             return None
     return None
+
+
+def digits(text: str) -> str:
+    """Return hexadecimal digits in the spelling that is compared: small letters, without a prefix."""
+    return text.strip().lower().removeprefix("0x")
 
 
 def show(name: str, value: Any) -> str:

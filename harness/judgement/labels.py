@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from harness.judgement.grouping import word
+from harness.judgement.grouping import listed, word
 from harness.judgement.records import Claim, Intent
 from harness.judgement.system_story import Look, SystemStory
 
@@ -39,11 +39,11 @@ def told(labels: Collection[Label]) -> str:
 
 def carriers(look: Look) -> dict[Label, set[str]]:
     """Return which cards carry each label in a look."""
-    places = {(c.statement.get("hostname"), c.statement.get("name")): c for c in look.said["device"]}
+    places = {(word(c.statement, "hostname"), word(c.statement, "name")): c for c in look.said["device"]}
     found: dict[Label, set[str]] = {}
     for claim in look.said["label"]:
         said = claim.statement
-        device = places.get((said.get("hostname"), said.get("device")))
+        device = places.get((word(said, "hostname"), word(said, "device")))
         card = look.card_at(said.get("hostname"), device.statement.get("address")) if device else ""
         label = (word(said, "label_key"), word(said, "label_value"))
         found.setdefault(label, set()).update({card} - {""})
@@ -72,11 +72,11 @@ def _note(given: dict[str, set[Label]], story: SystemStory, look: Look, change: 
         return
     card = _card_of(look, change)
     if change.operation == "label-remove":
-        keys = change.parameters.get("keys", ())
+        keys = listed(change.parameters, "keys")
         given[card] = {label for label in given.get(card, ()) if label[0] not in keys}
         return
-    for text in change.parameters.get("labels", ()):
-        key, _, value = str(text).partition("=")
+    for text in listed(change.parameters, "labels"):
+        key, _, value = text.partition("=")
         given.setdefault(card, set()).add((key, value))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from harness.judgement.grouping import field_of, word
+from harness.judgement.grouping import field_of, listed, word
 from harness.judgement.records import Claim, Completion, Intent, Observation, Record, Subject
 from harness.judgement.values import Unknown
 
@@ -95,8 +95,14 @@ class SystemStory:
         """Take the next record of the system."""
         if isinstance(record, Intent):
             if record.operation == LOOK:
-                asked, of = record.parameters.get("asked", ()), record.parameters.get("of")
-                self._open = Look(record.seq, self.name, moment_of(record), asked=tuple(asked), of=of)
+                of = record.parameters.get("of")
+                self._open = Look(
+                    record.seq,
+                    self.name,
+                    moment_of(record),
+                    asked=tuple(listed(record.parameters, "asked")),
+                    of=of if isinstance(of, int) else None,
+                )
             else:
                 self.changes.append(record)
         elif isinstance(record, Completion):
@@ -184,8 +190,10 @@ class SystemStory:
 
         Releases before 2021-11 show no such thing (fact sheet of StarlingX, section 2.7).
         """
-        effect = word(self.facts(image), "effect")
-        return effect == "bmc-image" if effect in ("bmc-image", "user-image") else shown.get("bmc")
+        effect, told = word(self.facts(image), "effect"), shown.get("bmc")
+        if effect in ("bmc-image", "user-image"):
+            return effect == "bmc-image"
+        return told if isinstance(told, bool) else None
 
     def image_name(self, image: str) -> str:
         """Return what people call an image."""

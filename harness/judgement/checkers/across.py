@@ -66,13 +66,17 @@ def _of(
 
 
 def _missing(cloud: CloudStory, look: CloudLook, card: CloudCard, row: Claim) -> Iterator[Verdict]:
-    """A strategy came since the image was applied, and the subcloud does not even have it."""
-    if any(each is row for each in look.listed_for(card)):
+    """A strategy came since an image was applied, and the subcloud has neither it nor one in its place."""
+    listed = look.listed_for(card)
+    if not any(each is row for each in listed):
+        return
+    own = look.subclouds[card.subcloud]
+    rivals = by_part(cloud, listed).get(cloud.part_of(row), []) if cloud.part_of(row) else []
+    theirs = {word(claim.statement, "uuid") for claim in own.said["image"]}
+    if theirs.isdisjoint(word(rival.statement, "uuid") for rival in rivals):
         why = f"they contradict each other about {cloud.name_of(row)}"
-        theirs = f"{card.subcloud} does not list it"
-        yield _verdict(
-            cloud, look, card, row, VerdictKind.CONTRADICTION, why, theirs, look.subclouds[card.subcloud].seq
-        )
+        missing = f"{card.subcloud} does not list it"
+        yield _verdict(cloud, look, card, row, VerdictKind.CONTRADICTION, why, missing, own.seq)
 
 
 def _verdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from harness.judgement.grouping import fact, field_of, show, source_of, word
+from harness.judgement.grouping import digits, fact, field_of, show, source_of, word
 from harness.judgement.records import Observation
 from harness.judgement.system_story import Look, SystemStory
 from harness.judgement.values import Unknown, Value
@@ -29,7 +29,7 @@ def holding_of(image: Mapping[str, Any], seen: Observation) -> Holding:
     if not wanted:
         why = Unknown("what the image would change is not known: its bytes were not read, or are no image")
         return Holding(why, str(why), "nothing", (seen.seq,))
-    found = {name: field_of(seen, name) for name in wanted}
+    found = {name: _spelt(name, field_of(seen, name)) for name in wanted}
     holds: Value[bool] = True
     for name, value in wanted.items():
         if isinstance(value, Unknown) or isinstance(found[name], Unknown):
@@ -84,6 +84,11 @@ def written_there(story: SystemStory, card: str, images: Iterable[str], seen: Ob
             for each in words.get((card, image), ())
         )
     ]
+
+
+def _spelt(name: str, value: Any) -> Any:
+    """Return a field as facts of images spell it."""
+    return digits(value) if name.endswith("_root") and isinstance(value, str) else value
 
 
 def _shows(image: Mapping[str, Any]) -> dict[str, Any]:

@@ -145,11 +145,11 @@ def _removed(story: SystemStory, earlier: Word, later: Word) -> bool:
 def _twice(story: SystemStory) -> Iterator[Verdict]:
     """One image that is said twice of one card."""
     for look in story.looks:
-        seen: dict[tuple[object, ...], int] = {}
+        seen: dict[tuple[str, ...], int] = {}
         for claim in look.said["state"]:
             said = claim.statement
-            key = (said.get("hostname"), said.get("address"), said.get("image_uuid"))
-            if key in seen and said.get("image_uuid"):
+            key = tuple(word(said, name) for name in ("hostname", "address", "image_uuid"))
+            if key in seen and all(key):
                 yield Verdict(
                     VerdictKind.MISREPORT,
                     "image-state",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.judgement.checkers.image_state import REPORTER
-from harness.judgement.grouping import field_of, source_of, word
+from harness.judgement.grouping import field_of, listed, source_of, word
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Claim, Intent
 from harness.judgement.system_story import Look, SystemStory
@@ -70,8 +70,8 @@ def _is_owed_by_label(look: Look, image: str, change: Intent) -> bool:
     labels = _image(look, image).get("applied_labels")
     if not isinstance(labels, (list, tuple)):
         return True
-    keys = change.parameters.get("keys", ())
-    return any(label[0] in keys for label in labels)
+    keys = listed(change.parameters, "keys")
+    return any(isinstance(label, (list, tuple)) and label and label[0] in keys for label in labels)
 
 
 def _replaces(story: SystemStory, looks: tuple[Look, ...], new: str, old: str) -> bool:

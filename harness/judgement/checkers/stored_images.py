@@ -42,7 +42,7 @@ def _given(story: SystemStory, download: Observation) -> Verdict:
     uploaded, given = story.facts(image).get("sha256"), field_of(download, "sha256")
     truth = f"{field_of(download, 'size')} bytes come, SHA-256 {str(given)[:16]}"
     if isinstance(given, Unknown):
-        kind = VerdictKind.LOST if download.values.get("http_status") else VerdictKind.UNVERIFIABLE
+        kind = VerdictKind.LOST if _answered(download) else VerdictKind.UNVERIFIABLE
         truth = str(given)
     elif not isinstance(uploaded, str):
         kind, truth = VerdictKind.UNVERIFIABLE, f"{truth}; what was uploaded is not known"
@@ -60,6 +60,12 @@ def _given(story: SystemStory, download: Observation) -> Verdict:
         download.intent,
         (download.seq,),
     )
+
+
+def _answered(download: Observation) -> bool:
+    """Whether the file server answered at all."""
+    status = download.values.get("http_status")
+    return isinstance(status, (int, str)) and bool(status)
 
 
 def _shown(story: SystemStory, claim: Claim, upload: Intent) -> Verdict:
@@ -100,7 +106,7 @@ def _gone(story: SystemStory) -> Iterator[Verdict]:
     last: Look | None = None
     for look in story.looks:
         deleted = {
-            c.parameters.get("target")
+            word(c.parameters, "target")
             for c in story.changes
             if c.operation == "image-delete" and (last.seq if last else 0) < c.seq < look.seq
         }
