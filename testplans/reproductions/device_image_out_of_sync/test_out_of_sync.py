@@ -53,6 +53,16 @@ def second_round(cloud):
     cloud.audit()
 
 
+def last_said(judged, reporter):
+    """Return the last verdict on what a reporter says of each of its subjects, by the subject's name."""
+    return {verdict.subject.name: verdict for verdict in judged.judged if verdict.reporter == reporter}
+
+
+def firmware(judged):
+    """Return what the controller last said of the firmware of each subcloud, and whether that is so."""
+    return {verdict.claimed: verdict.kind.value for verdict in last_said(judged, "dcmanager-sync").values()}
+
+
 @BOTH_WAYS
 @pytest.mark.hil_release("stx-2020-07")
 @pytest.mark.hil_expects(
@@ -67,12 +77,22 @@ def second_round(cloud):
         "alarm-900.006": "STALE",  # LP 1883293: it stands on the controller, which has no card
     }
 )
-def test_two_rounds(reported):
+def test_two_rounds(reported, judge):
     """In-sync for the wrong reason, out-of-sync although every state says completed, and a right refusal."""
-    first_round(reported)
+    eleven = first_round(reported)
     for name in ("subcloud1", "subcloud2"):  # "label as it got removed due to LP-1890296"
         reported.subclouds[name].label(**OWN[name])
     second_round(reported)
+    judged = judge()
+    assert firmware(judged) == {
+        "the firmware of subcloud1 is in-sync": "FALSE_SUCCESS",
+        "the firmware of subcloud2 is in-sync": "FALSE_SUCCESS",
+        "the firmware of subcloud3 is out-of-sync": "MATCH",
+        "the firmware of subcloud4 is out-of-sync": "MATCH",
+    }
+    verdict = last_said(judged, "controller-applied")[f"subcloud4/image/{eleven}"]
+    assert verdict.kind.value == "CONTRADICTION", verdict
+    assert ["applied True" in said for said in verdict.claims] == [True, False], verdict
 
 
 @BOTH_WAYS
@@ -83,7 +103,7 @@ def test_two_rounds(reported):
         "alarm-without-update",
     ),
 )
-def test_the_workaround(reported):
+def test_the_workaround(reported, judge):
     """The old image is removed before the new one is applied: everything that is said is true.
 
     Four defects of the release that have nothing to do with the two images are corrected: labels that are
@@ -93,3 +113,9 @@ def test_the_workaround(reported):
     eleven = first_round(reported)
     reported.controller.remove(eleven, **EVERY)
     second_round(reported)
+    assert firmware(judge()) == {
+        "the firmware of subcloud1 is in-sync": "MATCH",
+        "the firmware of subcloud2 is in-sync": "MATCH",
+        "the firmware of subcloud3 is out-of-sync": "MATCH",
+        "the firmware of subcloud4 is in-sync": "MATCH",
+    }
