@@ -113,8 +113,12 @@ def run_dcmanager(run: Invocation, release: str) -> int:
         name, equals, value = words.pop(0).partition("=")
         if name in _GLOBAL and (equals or words):
             env[_GLOBAL[name]] = value if equals else words.pop(0)
-    command = _COMMANDS.get(" ".join(words[:2]))
+    name = " ".join(words[:2])
+    command = _COMMANDS.get(name)
     try:
+        if (told := _help_asked(run, words)) is not None:
+            run.out(told)
+            return 0
         if not env.get("OS_AUTH_URL"):
             raise CommandError(_NO_URL)
         if not env.get("OS_PASSWORD"):
@@ -123,7 +127,7 @@ def run_dcmanager(run: Invocation, release: str) -> int:
         if command is None:
             run.err(f"ERROR (app) Unknown command {words}\n")
             return 2
-        given = _parser(run, " ".join(words[:2]), command).parse_args(words[2:])
+        given = _parser(run, name, command).parse_args(words[2:])
         run.out(command.act(_Dcmanager(client, run.out), given))
     except ProgramExit as end:
         return end.status
@@ -317,6 +321,27 @@ _COMMANDS: Final = {
     "subcloud manage": _Command(_manage, (_ONE_SUBCLOUD,)),
     "subcloud unmanage": _Command(_unmanage, (_ONE_SUBCLOUD,)),
 }
+
+
+def _help_asked(run: Invocation, words: Sequence[str]) -> str | None:
+    """Return the help or the version that is asked for, for which nobody has to log in; None: neither is.
+
+    :raises CommandError: help is asked for about what is no command.
+    """
+    if words[:1] == ["--version"]:
+        return "dcmanager 1.0\n"
+    asked = list(words)
+    if asked[:1] == ["help"]:
+        asked = [*asked[1:], "--help"]
+    if not any(word in ("-h", "--help") for word in (asked or ["-h"])):
+        return None
+    name = " ".join(asked[:2])
+    if name in _COMMANDS:
+        return _parser(run, name, _COMMANDS[name]).format_help()
+    if asked and not asked[0].startswith("-"):
+        raise CommandError(f"'{' '.join(asked[:-1])}' is not a dcmanager command. See 'dcmanager --help'.")
+    commands = "".join(f"  {command}\n" for command in sorted((*_COMMANDS, "help")))
+    return f"usage: dcmanager [--version] [-h] <command> ...\n\nCommands:\n{commands}"
 
 
 def _parser(run: Invocation, name: str, command: _Command) -> Parser:

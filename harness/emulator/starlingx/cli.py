@@ -11,6 +11,7 @@ from typing import Final
 from harness.emulator.programs.base import Invocation
 from harness.emulator.starlingx.cli_alarms import ALARM_COMMANDS
 from harness.emulator.starlingx.cli_client import Client, CommandError
+from harness.emulator.starlingx.cli_help import VERSION, NoSuchCommand, help_asked, usage_of
 from harness.emulator.starlingx.cli_hosts import HOST_COMMANDS
 from harness.emulator.starlingx.cli_images import IMAGE_COMMANDS
 from harness.emulator.starlingx.cli_services import SERVICE_COMMANDS
@@ -85,15 +86,24 @@ def _run(run: Invocation, client: _Client, release: str, confirm_seconds: float)
     env, words = dict(run.env), run.argv[1:]
     try:
         words = _globals(words, env, cached=client.cached and latest)
-        command = client.commands.get(words[0]) if words else None
+        if words[:1] == ["--version"]:
+            run.out(f"{VERSION}\n")
+            return 0
+        if (told := help_asked(client.name, words, client.commands)) is not None:
+            run.out(told)
+            return 0
+        command = client.commands.get(words[0])
         if command is None:
-            raise _UsageError(f"argument <subcommand>: invalid choice: '{(words or [''])[0]}'")
+            raise _UsageError(f"argument <subcommand>: invalid choice: '{words[0]}'")
         impacting = latest and client.cached and _is_impacting(words[0])
         given = _given(command, words[1:], impacting=impacting, earlier=not latest)
     except _UsageError as error:
-        run.err(f"usage: {client.name} [--version] [--debug] [-v] <subcommand> ...\n")
+        run.err(usage_of(client.name))
         run.err(f"{client.name}: error: {error}\n")
         return 2
+    except NoSuchCommand as error:
+        run.err(f"{error}\n")
+        return 1
     if impacting and env.get("CLI_CONFIRMATIONS") == "enabled" and not given.has("--yes"):
         refusal = _refusal(run, confirm_seconds)
         if refusal is not None:
@@ -117,11 +127,14 @@ def _run(run: Invocation, client: _Client, release: str, confirm_seconds: float)
 
 
 def _globals(words: Sequence[str], env: dict[str, str], *, cached: bool) -> list[str]:
-    """Put the options before the command's name where they belong, into ``env``; return the other words."""
+    """Put the options before the command's name where they belong, into ``env``; return the other words.
+
+    Those begin with the option where it asks for help or for the version.
+    """
     left = list(words)
-    while left and left[0].startswith("-"):
+    while left and left[0].startswith("-") and left[0] not in ("-h", "--help", "--version"):
         name, equals, value = left.pop(0).partition("=")
-        if name in ("--debug", "-v"):
+        if name in ("--debug", "-v", "--verbose"):
             continue
         if name == "--no-cache" and cached and not equals:
             env[_NO_CACHE] = "1"

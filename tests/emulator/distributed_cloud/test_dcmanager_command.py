@@ -217,6 +217,21 @@ def test_wrong_words_and_a_missing_login(central: Shell) -> None:
     assert (code, "HTTP 401" in err) == (1, True)
 
 
+def test_help_and_version_are_had_without_a_login(central: Shell) -> None:
+    for words in ("", " help", " --help", " -h"):
+        code, out, err = central.run(f"dcmanager{words}", prefix="")
+        assert (code, err) == (0, "")
+        assert "\n  fw-update-strategy create\n" in out
+    for words in ("help subcloud show", "subcloud show --help", "subcloud show -h"):
+        code, out, err = central.run(f"dcmanager {words}", prefix="")
+        assert (code, err) == (0, "")
+        assert out.startswith("usage: dcmanager subcloud show [-h]")
+    assert central.run("dcmanager --version", prefix="") == (0, "dcmanager 1.0\n", "")
+    code, out, err = central.run("dcmanager help dance now")
+    assert (code, out) == (1, "")
+    assert "'dance now' is not a dcmanager command" in err
+
+
 def test_a_strategy_from_create_to_delete(login: Login, central: Shell) -> None:
     strategy = "dcmanager fw-update-strategy"
     assert central.lab.bench is not None

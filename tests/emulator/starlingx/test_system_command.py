@@ -166,3 +166,47 @@ def test_without_openrc_a_variable_is_missing(shell: Shell) -> None:
 def test_other_roles_are_forbidden(shell: Shell) -> None:
     code, out, err = shell.run(f"--os-username reader device-image-delete {NOBODY}")
     assert (code, out, err) == (1, "", "Error: Forbidden\n")
+
+
+@pytest.mark.parametrize("words", ["", "help", "--help", "-h", "--debug help"])
+def test_help_is_had_without_a_login(shell: Shell, words: str) -> None:
+    """The description of the public source, every command, and where there is more."""
+    code, out, err = Shell(shell.lab, "system ").run(words)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("usage: system [--version]")
+    assert lines[2] == "Command-line interface for System Inventory and Maintenance"
+    assert lines[-1] == 'See "system help COMMAND" for help on a specific command.'
+    assert {"device-image-apply", "host-unlock", "registry-image-list", "help"} <= set(out.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["help host-device-label-assign", "host-device-label-assign --help", "host-device-label-assign -h"],
+)
+def test_help_of_a_command(shell: Shell, words: str) -> None:
+    code, out, err = Shell(shell.lab, "system ").run(words)
+    assert (code, err) == (0, "")
+    assert out.startswith("usage: system host-device-label-assign [--overwrite] <hostname or id> ")
+
+
+def test_every_command_has_help(shell: Shell) -> None:
+    listed = shell.run("help")[1].partition("<subcommand>\n")[2].partition("\n\n")[0].splitlines()
+    assert len(listed) > 20
+    for line in listed:
+        name, does = line.split(maxsplit=1)
+        code, out, _ = Shell(shell.lab, "system ").run(f"{name} --help")
+        assert (code, out.splitlines()[2]) == (0, does)
+
+
+def test_version_and_help_of_what_is_no_command(shell: Shell) -> None:
+    assert Shell(shell.lab, "system ").run("--version") == (0, "1.0\n", "")
+    assert shell.run("help dance") == (1, "", "'dance' is not a valid subcommand\n")
+    assert shell.run("dance --help")[0] == 2
+    code, out, err = Shell(shell.lab, "fm ").run("")
+    assert (code, err, out.splitlines()[2]) == (0, "", "Command-line interface for Fault Management")
+    assert Shell(shell.lab, "fm ").run("help alarm-list") == (
+        0,
+        "usage: fm alarm-list [--uuid]\n\nList all active alarms.\n\nOptional arguments:\n  --uuid\n",
+        "",
+    )
