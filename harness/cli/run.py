@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.campaigns import SeedOption, TargetsArgument, campaign_of
+from harness.cli.campaigns import SeedOption, TargetsArgument, campaign_of, is_there
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
@@ -130,7 +130,7 @@ def _plugins(allure: Path | None, workers: str) -> list[str]:
 
 def _check(targets: list[str]) -> None:
     for target in targets:
-        if not Path(target.split("::")[0]).exists():
+        if not is_there(target):
             raise ConfigurationError(
                 f"There is nothing to run at {target}.",
                 hint="Name a file or folder of scenarios, such as testplans/regression.",
@@ -149,7 +149,7 @@ def _accepted(parts: list[str], targets: list[str]) -> list[str]:
                 below.setdefault(path.name, []).append(str(path))
     found: list[str] = []
     for part in parts:
-        here = [*below.get(part, ()), *([part] if Path(part.split("::")[0]).exists() else [])]
+        here = [*below.get(part, ()), *([part] if is_there(part) else [])]
         if not here:
             raise ConfigurationError(
                 f"There is nothing to run at {part}.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.campaigns import is_there
 from harness.cli.form import Form, FormOption
 from harness.cli.history import ReportsOption, StoreOption
 
@@ -84,7 +85,7 @@ def _meant(words: list[str], texts: dict[str, str]) -> tuple[set[str], list[str]
     wanted = {word for word in words if word in texts}
     places = [word for word in words if word not in wanted]
     for place in places:
-        if not Path(place.partition("::")[0]).exists():
+        if not is_there(place):
             raise unknown_name("requirement, file or folder", place, sorted(texts), str(FILE))
     return wanted, places
 

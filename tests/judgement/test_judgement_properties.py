@@ -19,6 +19,7 @@ from harness.judgement.records import (
     KINDS,
     Claim,
     Completion,
+    Environment,
     Evidence,
     Fault,
     Intent,
@@ -115,6 +116,7 @@ any_record = st.one_of(
         detail=text,
         **common,
     ),
+    st.builds(Environment, part=text, values=mappings, sources=words, **common),
     st.builds(RunEnded, how=st.sampled_from(["finished", "interrupted"]), **common),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -154,11 +155,15 @@ def test_lab_that_nobody_could_find_again_does_not_go_on(
 ) -> None:
     lab = BackgroundLab(tmp_path / "small")
 
-    def full(path: Path, *words: object, **options: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+    real = os.open
+
+    def full(path: Any, *words: Any, **options: Any) -> int:
+        if str(path).endswith("lab.new"):
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return real(path, *words, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", full)
+        patched.setattr(os, "open", full)
         with pytest.raises(InfrastructureError, match=r"small.* No space left on device"):
             lab.up(inventory)
     assert lab.pid() is None

@@ -126,7 +126,7 @@ STATES = {
     "test_marked_skipif": "BLOCKED",
     "test_broken_fixture": "BUG",
     "test_broken_before_the_card": "BUG",
-    "test_own_assertion": "as-stated",  # of the judge; pytest has the assertion
+    "test_own_assertion": "not-as-stated",  # its reason is the assertion
     "test_nothing_done": "not-as-stated",
 }
 BY_DEVICE = {
