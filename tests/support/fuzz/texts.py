@@ -379,7 +379,16 @@ TARGETS = (
     Target("truth", truth_texts, check_truth, _words, share=4, short=150, hard=_hard_truth),
     Target("values", _value_seeds, check_values, _words, share=14),
     Target("fpgainfo", _fpgainfo_seeds, check_fpgainfo, _words, share=10, short=200, hard=_hard_fpgainfo),
-    Target("tool-output", _tool_seeds, check_tool_output, _words, share=10, short=200, hard=_hard_output),
+    Target(
+        "tool-output",
+        _tool_seeds,
+        check_tool_output,
+        _words,
+        share=10,
+        short=200,
+        hard=_hard_output,
+        cpu_seconds=3.0,  # megabytes take half a second of a core, and a whole one of a core that is shared
+    ),
     Target("kernel-log", _log_seeds, check_kernel_log, _words, share=8, short=200, hard=_hard_log),
     Target("lspci", _lspci_seeds, check_lspci, _words, share=8, short=200),
     Target("redaction", _secret_seeds, check_redaction, _short_words, share=3, short=150),
