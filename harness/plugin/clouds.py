@@ -34,6 +34,8 @@ _REAL_AUDIT_DEADLINE: Final = 600.0
 _DELETION_DEADLINE: Final = 60.0
 #: Lab seconds after which an agent has told of a card that was fitted meanwhile.
 _INVENTORY_SECONDS: Final = 300.0
+#: Troubles that only show where hosts are updated, which an orchestration does in subclouds.
+_OF_SUBCLOUDS: Final = ("api-down-after-unlock", "slow")
 
 
 @dataclass
@@ -245,7 +247,13 @@ class Cloud:
         (:meth:`harness.lab.bench.Bench.trouble`).
 
         :raises NotApplicable: the cloud is real.
+        :raises ConfigurationError: there is no such trouble there, or it does not take the value.
         """
+        if name in _OF_SUBCLOUDS and subcloud is None:
+            raise ConfigurationError(
+                f"The trouble {name!r} is one of a subcloud, and none is named.",
+                hint="Say which: subcloud=NAME.",
+            )
         system = subcloud or self.bench.name
         self._emulated(name).trouble(system, name, value)
         self._struck(name, Subject("record", system), "" if value is None else str(value))

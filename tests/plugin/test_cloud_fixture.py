@@ -1,11 +1,15 @@
 """Scenarios about a distributed cloud: what the fixture does, what is recorded, and how it ends."""
 
+from unittest.mock import Mock
+
 import pytest
 
+from harness.errors import ConfigurationError
 from harness.inventory.load import load_inventory
 from harness.judgement.records import Claim, Fault, Intent, Observation
 from harness.lab.cloud_bench import narrowed_to_cloud
 from harness.lab.running import start_lab
+from harness.plugin.clouds import Cloud
 
 INVENTORY = """\
 version: 1
@@ -170,3 +174,9 @@ def test_a_real_cloud_is_driven_like_an_emulated_one(real_plan) -> None:
         r.values["bitstream_id"] for r in done.records if r.kind == "observation" and r.probe == "card"
     ]
     assert running[-1] != running[0], "the image runs"
+
+
+@pytest.mark.parametrize("name", ["slow", "api-down-after-unlock"])
+def test_a_trouble_of_a_subcloud_needs_one(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is one of a subcloud, and none is named"):
+        Cloud.disturb(Mock(spec=Cloud), name, 10)
