@@ -9,6 +9,8 @@ import pytest
 from support.controller_shell import Shell, shell_on
 from support.starlingx_lab import CARD, Lab, MakeLab
 
+from harness.controlplane.tables import only_table
+
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
@@ -210,3 +212,13 @@ def test_version_and_help_of_what_is_no_command(shell: Shell) -> None:
         "usage: fm alarm-list [--uuid]\n\nList all active alarms.\n\nOptional arguments:\n  --uuid\n",
         "",
     )
+
+
+@pytest.mark.parametrize("options", ["--nowrap", ""])
+def test_a_wide_name_is_read_back(shell: Shell, options: str) -> None:
+    """What is printed of it is a table for whoever goes by the columns of a terminal."""
+    shell.lab.upload(name="標準画像", description="cafe\u0301 標準")
+    plain = shell.lab.upload(name="plain")
+    rows = only_table(shell.shown(f"device-image-list {options}")).rows
+    assert {row["name"] for row in rows} == {"標準画像", "plain"}
+    assert plain in {row["uuid"] for row in rows}
