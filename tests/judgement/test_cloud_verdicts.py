@@ -398,6 +398,13 @@ class TestAcross:
         found = {v.subject.name for v in one.judged().judged if v.reporter == ACROSS}
         assert found == {"sub/image/image-11"}
 
+    def test_a_strategy_for_others_brings_nothing_here(self, one: Cloud) -> None:
+        one.apply(one.upload(IMAGE_2), **ABC)
+        one.orchestrate(other="complete")
+        one.look()
+        found = {v.subject.name for v in one.judged().judged if v.reporter == ACROSS}
+        assert found == {"sub/image/image-11"}
+
     def test_both_say_the_same(self, one: Cloud) -> None:
         assert one.kind(ACROSS) is MATCH
 

@@ -26,11 +26,14 @@ def check_across(cloud: CloudStory) -> Iterator[Verdict]:
     changed: dict[str, list[int]] = defaultdict(list)
     for change in cloud.changes(*_CHANGES):
         changed[word(change.parameters, "target")].append(change.seq)
+    # Subcloud -> the last strategy that came to its end there: one may be for other subclouds alone.
+    served: dict[str, int] = {}
     for look in cloud.looks:
         rows = {word(claim.statement, "uuid"): claim for claim in look.own.said["image"]}
         steps = {name: word(step.statement, "state") for name, step in look.said("step").items()}
         busy = any(state not in OVER for state in steps.values())
         unfinished = [name for name in look.subclouds if busy or steps.get(name, "complete") != "complete"]
+        served |= {name: look.strategy for name, state in steps.items() if state == "complete"}
         for name, own in look.subclouds.items():
             theirs = {word(claim.statement, "uuid"): claim for claim in own.said["image"]}
             for card in look.cards[name]:
@@ -39,7 +42,7 @@ def check_across(cloud: CloudStory) -> Iterator[Verdict]:
                     if uuid in theirs:
                         pending = busy or look.strategy < last
                         yield from _of(cloud, look, card, row, theirs[uuid], pending=pending)
-                    elif "image" in own.asked and name not in unfinished and 0 < last < look.strategy:
+                    elif "image" in own.asked and name not in unfinished and 0 < last < served.get(name, 0):
                         yield from _missing(cloud, look, card, row)
 
 
