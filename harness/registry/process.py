@@ -342,10 +342,17 @@ class ProcessRegistry(Controlled):
         return found
 
     def metrics(self, *, deadline: float = 10.0) -> str:
-        """Return its counters in Prometheus' text form. :raises InfrastructureError: it does not run."""
-        others = listening_ports(self._running().pid) - {self.port}
-        if not others:
-            raise InfrastructureError(f"The {self._name} has no port for its counters: {self._log.last()}")
+        """Return its counters in Prometheus' text form.
+
+        :raises InfrastructureError: it does not run. :raises DeadlineError: it opens no port for them.
+        """
+        end = time.monotonic() + deadline
+        # It opens the port of its counters by itself, after it already answers at the other.
+        while not (others := listening_ports(self._running().pid) - {self.port}):
+            if time.monotonic() > end:
+                last = self._log.last()
+                raise DeadlineError(f"Waited {deadline:g} s for the port of {self._name}'s counters: {last}")
+            time.sleep(0.005)
         debug = Endpoint(f"http://{socket_address(self.settings.address, min(others))}")
         with Wire(debug) as wire, wire.get("/metrics", deadline=deadline) as answer:
             return answer.read(1 << 22).decode(errors="replace")

@@ -121,9 +121,9 @@ class FaultProxy:
                     self._threads.discard(threading.current_thread())
 
         thread = threading.Thread(target=run, name=name, daemon=True)
-        with self._lock:
+        with self._lock:  # who ends the proxy sees it with its start, and can wait for it
             self._threads.add(thread)
-        thread.start()
+            thread.start()
 
     def _accept(self) -> None:
         poll = select.poll()
