@@ -28,6 +28,8 @@ _SIGNALS = {"TERM": signal.SIGTERM, "KILL": signal.SIGKILL}
 #: How often a port that was chosen free and then taken by somebody else is chosen anew.
 _PORT_TRIES = 5
 _LISTENS = "listening on "
+#: From one look at the registry's ports to the next.
+_POLL_SECONDS = 0.005
 
 
 def find_registry(*, install: bool = True) -> Path:
@@ -352,7 +354,7 @@ class ProcessRegistry(Controlled):
             if time.monotonic() > end:
                 last = self._log.last()
                 raise DeadlineError(f"Waited {deadline:g} s for the port of {self._name}'s counters: {last}")
-            time.sleep(0.005)
+            time.sleep(_POLL_SECONDS)
         debug = Endpoint(f"http://{socket_address(self.settings.address, min(others))}")
         with Wire(debug) as wire, wire.get("/metrics", deadline=deadline) as answer:
             return answer.read(1 << 22).decode(errors="replace")
