@@ -14,15 +14,23 @@ from harness.store.tables import RUNS, SCENARIOS, VERDICTS
 
 _DAY: Final = 86_400.0
 _COURSE: Final = 20
+#: Ends of a scenario after which nobody knows what state its card is in.
+_SUSPECT: Final = ("INFRA", "BUG", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A card, and the states of its latest scenarios, the latest last."""
+    """A card, and the states of its latest scenarios, the latest last.
+
+    ``health``: as its last scenario left it: good, suspect (the lab failed, or the run was cut off) or
+    quarantined; ``reason``: why it is not good.
+    """
 
     device: str
     lab: str
     course: tuple[str, ...]
+    health: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +63,31 @@ def devices_of(engine: Engine) -> list[Device]:
         order = (SCENARIOS.c.began.desc(), SCENARIOS.c.id.desc())
         number = func.row_number().over(partition_by=(RUNS.c.lab, SCENARIOS.c.device), order_by=order)
         ranked = (
-            select(RUNS.c.lab, SCENARIOS.c.device, SCENARIOS.c.state, number.label("number"))
+            select(
+                RUNS.c.lab, SCENARIOS.c.device, SCENARIOS.c.state, SCENARIOS.c.reason, number.label("number")
+            )
             .join(RUNS)
             .where(SCENARIOS.c.device != "")
             .subquery()
         )
         latest = select(ranked).where(ranked.c.number <= _COURSE)
-        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        found: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         for row in connection.execute(latest.order_by(ranked.c.device, ranked.c.lab, ranked.c.number.desc())):
-            found[row.device, row.lab].append(row.state)
-        return [Device(device, lab, tuple(states)) for (device, lab), states in found.items()]
+            found[row.device, row.lab].append((row.state, row.reason))
+        return [
+            Device(device, lab, tuple(state for state, _ in ended), *_health(*ended[-1]))
+            for (device, lab), ended in found.items()
+        ]
 
     return asked(engine, read)
+
+
+def _health(state: str, reason: str) -> tuple[str, str]:
+    """Return the health that the end of a scenario speaks of, and why it is not good."""
+    why = reason.partition("\n")[0]
+    if state == "BLOCKED" and "quarantined" in why:
+        return "quarantined", why
+    return ("suspect", why) if state in _SUSPECT else ("good", "")
 
 
 def newest_divergences(engine: Engine, limit: int) -> list[Divergence]:

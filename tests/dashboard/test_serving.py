@@ -17,7 +17,7 @@ from support.told_runs import LIE, Run
 
 from harness.dashboard.serving import dashboard, is_loopback
 from harness.dashboard.state import State
-from harness.judgement.records import to_json
+from harness.judgement.records import ScenarioEnded, ScenarioStarted, Subject, to_json
 from harness.record.runs import make_run_dir
 from harness.store.index import Index
 
@@ -70,6 +70,35 @@ def test_the_state_is_what_the_index_and_running_histories_say(tmp_path: Path) -
         ("one/card0", "FALSE_SUCCESS", False),
     ]
     assert (said["runs"], said["trouble"], said["days"]) == ([], "", [])
+
+
+def test_the_health_of_a_device_is_as_its_last_scenario_left_it(tmp_path: Path) -> None:
+    run = Run()
+    ends = {
+        "one": ("INFRA", "the cable is cut"),
+        "two": ("BLOCKED", "two/card0 is quarantined: x"),
+        "three": ("", ""),
+    }
+    for device, (state, reason) in ends.items():
+        run.flash(f"plan.py::test_a[{device}]", f"{device}/card0", lies=False)
+        if state:
+            run._began += 1
+            card = Subject("card", f"{device}/card0", device)
+            run._add(0.0, ScenarioStarted(scenario=f"plan.py::test_b[{device}]", subject=card))
+            run._add(0.1, ScenarioEnded(scenario=f"plan.py::test_b[{device}]", state=state, reason=reason))
+    past = tmp_path / "past"
+    past.mkdir()
+    (past / "history.jsonl").write_text("".join(json.dumps(to_json(r)) + "\n" for r in run.end()))
+    url = f"sqlite:///{tmp_path}/index.sqlite"
+    with Index(url) as index:
+        index.take(past)
+    with served(State(tmp_path, url)) as address:
+        said = httpx.get(f"{address}state.json").json()
+    assert {device["device"]: (device["health"], device["reason"]) for device in said["devices"]} == {
+        "one/card0": ("suspect", "the cable is cut"),
+        "two/card0": ("quarantined", "two/card0 is quarantined: x"),
+        "three/card0": ("good", ""),
+    }
 
 
 def test_an_index_that_cannot_be_had_is_told_and_running_runs_are_shown(tmp_path: Path) -> None:
