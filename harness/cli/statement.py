@@ -37,9 +37,9 @@ def statement(
     """
     import datetime
 
-    from harness.record.runs import read_run
+    from harness.record.runs import read_run, sha256_of
     from harness.report.statement.facts import facts_of
-    from harness.report.statement.manifest import FILE_NAME, sha256_of
+    from harness.report.statement.manifest import FILE_NAME
     from harness.report.statement.rules import decide
     from harness.report.statement.waivers import read_waivers
     from harness.report.statement.writing import Statement, write_statement
@@ -78,8 +78,9 @@ def verify(
 
     Exits with 1 where a file is another one.
     """
+    from harness.record.runs import sha256_of
     from harness.report.printable import printable
-    from harness.report.statement.manifest import FILE_NAME, departures, sha256_of
+    from harness.report.statement.manifest import FILE_NAME, departures
 
     found = departures(folder)
     own = sha256_of(folder / FILE_NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import itertools
 import os
 import time
@@ -18,6 +19,7 @@ HISTORIES = "history*.jsonl"
 LATEST = "latest"
 #: What ends a run: who has it was judged.
 RESULTS = "results.json"
+_PIECE = 1 << 20
 
 
 def new_run_dir(reports: Path) -> Path:
@@ -100,3 +102,12 @@ def point_latest_at(run_dir: Path) -> None:
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(run_dir.name)
         fresh.replace(latest)
+
+
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InfrastructureError
 from harness.judgement.judge import Judgement, ScenarioJudgement
 from harness.judgement.model import (
     VERDICT_RANK,
@@ -22,6 +19,7 @@ from harness.judgement.model import (
     worst_outcome,
 )
 from harness.judgement.records import Subject, to_json
+from harness.report.files import write_whole
 
 SCHEMA = "hil-results/2"
 FILE_NAME = "results.json"
@@ -32,20 +30,12 @@ def write_results(run_dir: Path, judgement: Judgement) -> Path:
 
     :raises InfrastructureError: it cannot be written. The history is on disk; `hil judge` makes it again.
     """
-    path = run_dir / FILE_NAME
-    fresh = run_dir / f".{FILE_NAME}.{os.getpid()}"
-    text = json.dumps(results_json(judgement), indent=1, sort_keys=False) + "\n"
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        raise InfrastructureError(
-            f"The results {path} cannot be written: {error.strerror}.",
-            hint=f"The history is whole: make room, then `hil judge {run_dir} -o json`.",
-        ) from error
-    return path
+    return write_whole(
+        run_dir / FILE_NAME,
+        json.dumps(results_json(judgement), indent=1, sort_keys=False) + "\n",
+        what="The results",
+        hint=f"The history is whole: make room, then `hil judge {run_dir} -o json`.",
+    )
 
 
 def results_json(judgement: Judgement) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
 import time
 from collections import Counter, defaultdict
@@ -27,7 +26,7 @@ from harness.judgement.records import (
     to_json,
 )
 from harness.judgement.values import Unknown
-from harness.record.runs import histories, read_run
+from harness.record.runs import histories, read_run, sha256_of
 from harness.store import tables
 from harness.store.opening import FAILURES, open_index, unreachable
 
@@ -36,7 +35,6 @@ _ENVIRONMENT: Final = (
     *("driver", "generation", "device_id", "identity", "address"),
     *("bmc_version", "bmcfw_version"),
 )
-_PIECE: Final = 1 << 20
 
 
 class Index:
@@ -86,7 +84,7 @@ class Index:
         """Enter the end of a run, and the files that it left."""
         with self._changing() as connection:
             rows = [
-                {"run_id": run, "path": path.name, "sha256": _sha256(path), "size": path.stat().st_size}
+                {"run_id": run, "path": path.name, "sha256": sha256_of(path), "size": path.stat().st_size}
                 for path in sorted(folder.iterdir())
                 if path.is_file() and not path.name.startswith(".")
             ]
@@ -244,14 +242,6 @@ def _storable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_storable(key): _storable(item) for key, item in value.items()}
     return [_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while piece := file.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def has_history(folder: Path) -> bool:

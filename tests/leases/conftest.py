@@ -1,25 +1,13 @@
 """Leases in both kinds of database, both real."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.postgres import Server, postgres
+from support.databases import server, url
 
 from harness.leases.store import LeaseStore
 
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    with postgres() as started:
-        yield started
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/index.sqlite"
-    return str(request.getfixturevalue("server").new_database())
+__all__ = ["server", "url"]
 
 
 @pytest.fixture

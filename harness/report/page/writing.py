@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
-from harness.errors import InfrastructureError
 from harness.judgement.judge import Judgement
 from harness.judgement.records import Record
+from harness.report.files import filled, write_whole
 from harness.report.page.contents import Contents, contents
 from harness.report.printable import printable_parts
 
@@ -33,33 +31,16 @@ def write_page(
     :param flaky: the scenarios that went both ways in past runs.
     :raises InfrastructureError: it cannot be written.
     """
-    path = to or run_dir / FILE_NAME
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    text = page(contents(judgement, records, str(run_dir), flaky))
-    try:
-        fresh.write_text(text, encoding="utf-8", errors="backslashreplace")
-        fresh.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            fresh.unlink()
-        raise InfrastructureError(
-            f"The report {path} cannot be written: {error.strerror}.",
-            hint=f"The history is whole: make room, then `hil report html {run_dir}`.",
-        ) from error
-    return path
+    return write_whole(
+        to or run_dir / FILE_NAME,
+        page(contents(judgement, records, str(run_dir), flaky)),
+        what="The report",
+        hint=f"The history is whole: make room, then `hil report html {run_dir}`.",
+    )
 
 
 def page(said: Contents) -> str:
-    """Return the page as HTML. Text from outside is escaped, and asks for nothing from anywhere."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """Return the page as HTML."""
     style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    template = environment.get_template("report.html.jinja")
-    return template.render(said=printable_parts(said, _PROSE), style=style, script=script).lstrip()
+    template = _TEMPLATES / "report.html.jinja"
+    return filled(template, said=printable_parts(said, _PROSE), style=style, script=script)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.errors import ConfigurationError
+from harness.record.runs import sha256_of
 
 FILE_NAME: Final = "manifest.json"
 SCHEMA: Final = "hil-evidence/1"
-_PIECE: Final = 1 << 20
 
 
 def write_manifest(folder: Path, files: Iterable[Path]) -> Path:
@@ -24,15 +23,6 @@ def write_manifest(folder: Path, files: Iterable[Path]) -> Path:
     path = folder / FILE_NAME
     path.write_text(json.dumps({"schema": SCHEMA, "files": entries}, indent=1) + "\n", encoding="utf-8")
     return path
-
-
-def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def departures(folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.judgement.judge import Judgement
+from harness.report.files import filled
 from harness.report.printable import printable_parts
 from harness.report.statement.facts import Facts
 from harness.report.statement.manifest import write_manifest
@@ -100,23 +101,13 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _page(statement: Statement) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    templates = Path(__file__).with_name("templates")
-    environment = Environment(
-        loader=FileSystemLoader(templates),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     said = {
         "statement": statement,
         "decision": printable_parts(statement.decision, _PROSE),
         "facts": json.loads(json.dumps(vars(statement.facts))),
         "rules": RULES,
     }
-    return environment.get_template("statement.html.jinja").render(said).lstrip()
+    return filled(Path(__file__).with_name("templates") / "statement.html.jinja", **said)
 
 
 def _print(page: Path, to: Path) -> str:
