@@ -9,7 +9,7 @@ import pytest
 
 from harness.plugin.scenario import Scenario
 from harness.plugin.session import HilSession
-from harness.plugin.system_fixtures import lab_of
+from harness.plugin.system_fixtures import chosen
 
 if TYPE_CHECKING:
     from harness.lab.system_bench import Way
@@ -30,23 +30,12 @@ def cloud(
     :raises NotApplicable: the lab has no such cloud, or another way was asked for.
     """
     from harness.lab.cloud_bench import CloudBench, clouds_of, narrowed_to_cloud
-    from harness.lab.releases import CORRECTED, released
+    from harness.lab.releases import released
     from harness.lab.running import start_lab
     from harness.plugin.clouds import Cloud
-    from harness.plugin.releases import release_of
-    from harness.scenarios.prepare import NotApplicable
 
-    if hil_way != (request.config.getoption("hil_way") or hil_way):
-        raise NotApplicable(f"--hil-way asks for another way than {hil_way}")
-    lab_name = lab_of(request.node, hil)
+    lab_name, name, release = chosen(request, hil, hil_way, clouds_of, ("cloud", "of subclouds with cards"))
     lab = hil.inventory.lab(lab_name)
-    known = list(clouds_of(lab))
-    name: str = getattr(request, "param", known[0] if known else "")
-    if name not in known:
-        raise NotApplicable(f"the lab {lab.name} has no cloud {name or 'of subclouds with cards'}")
-    release = release_of(request.node)
-    if release == CORRECTED and lab.controllers[name].emulated is None:
-        raise NotApplicable(f"{name} is real, and no real cloud is without known defects")
     own = released(narrowed_to_cloud(hil.inventory, lab_name, name), lab.name, release)
     with (
         start_lab(own, lab.name, leases=hil.leases) as running,

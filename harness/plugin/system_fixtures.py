@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,8 @@ from harness.plugin.scenario import Scenario, step
 from harness.plugin.session import HilSession
 
 if TYPE_CHECKING:
+    from harness.inventory.model import Lab
+    from harness.lab.releases import Release
     from harness.lab.system_bench import SystemBench, Way
     from harness.plugin.images import ImageShelf
     from harness.plugin.systems import System
@@ -37,24 +39,13 @@ def system(
 
     :raises NotApplicable: the lab has no such system, or another way was asked for.
     """
-    from harness.lab.releases import CORRECTED, released
+    from harness.lab.releases import released
     from harness.lab.running import start_lab
     from harness.lab.system_bench import SystemBench, narrowed, systems_of
-    from harness.plugin.releases import release_of
     from harness.plugin.systems import System
-    from harness.scenarios.prepare import NotApplicable
 
-    if hil_way != (request.config.getoption("hil_way") or hil_way):
-        raise NotApplicable(f"--hil-way asks for another way than {hil_way}")
-    lab_name = lab_of(request.node, hil)
+    lab_name, name, release = chosen(request, hil, hil_way, systems_of, ("system", "with a card"))
     lab = hil.inventory.lab(lab_name)
-    known = systems_of(lab)
-    name: str = getattr(request, "param", known[0] if known else "")
-    if name not in known:
-        raise NotApplicable(f"the lab {lab.name} has no system {name or 'with a card'}")
-    release = release_of(request.node)
-    if release == CORRECTED and lab.controllers[name].emulated is None:
-        raise NotApplicable(f"{name} is real, and no real system is without known defects")
     own = released(narrowed(hil.inventory, lab_name, name), lab.name, release)
     with (
         start_lab(own, lab.name, leases=hil.leases) as running,
@@ -80,6 +71,36 @@ def _prepare(item: pytest.Item, hil: HilSession, bench: SystemBench) -> None:
     words = ", ".join(f"{name} {value}" for name, value in given.items())
     with step(hil, card.name, f"prepare: {words}"):
         prepare(card, Given.parse(given, RootHashes(hil.images)), bench.bench)
+
+
+def chosen(
+    request: pytest.FixtureRequest,
+    hil: HilSession,
+    hil_way: Way,
+    known_in: Callable[[Lab], Iterable[str]],
+    kind: tuple[str, str],
+) -> tuple[str | None, str, Release]:
+    """Return the lab of a scenario, its system or cloud there, and the release that it is emulated at.
+
+    :param known_in: names those of a lab. :param kind: what one is called, and what one has.
+    :raises NotApplicable: the lab has none, another way was asked for, or a real one is what it is.
+    """
+    from harness.lab.releases import CORRECTED
+    from harness.plugin.releases import release_of
+    from harness.scenarios.prepare import NotApplicable
+
+    if hil_way != (request.config.getoption("hil_way") or hil_way):
+        raise NotApplicable(f"--hil-way asks for another way than {hil_way}")
+    lab_name = lab_of(request.node, hil)
+    lab = hil.inventory.lab(lab_name)
+    known = list(known_in(lab))
+    name: str = getattr(request, "param", known[0] if known else "")
+    if name not in known:
+        raise NotApplicable(f"the lab {lab.name} has no {kind[0]} {name or kind[1]}")
+    release = release_of(request.node)
+    if release == CORRECTED and lab.controllers[name].emulated is None:
+        raise NotApplicable(f"{name} is real, and no real {kind[0]} is without known defects")
+    return lab_name, name, release
 
 
 def lab_of(node: pytest.Item, hil: HilSession) -> str | None:
