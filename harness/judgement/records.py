@@ -201,6 +201,42 @@ class Environment(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting(Record):
+    """What a scenario was given before its first step. No verdict rests on it: it is there for a replay.
+
+    ``values``: by the keys of ``given`` in a scenario file, ``device`` and ``cloud`` besides.
+    """
+
+    kind: ClassVar[str] = "setting"
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTaken(Record):
+    """A step of a scenario begins, called by a file or by Python. Its ``seq`` is its identity.
+
+    ``name``, ``arguments``: as in a scenario file; ``{"result_of": seq}`` stands for what another step
+    returned. ``within``: the step that takes it, where one takes steps. ``place``: the subcloud whose system
+    takes it. No verdict rests on it.
+    """
+
+    kind: ClassVar[str] = "step"
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    within: int | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded(Record):
+    """A step is over. ``error``: kind, message and hint of what it raised; empty where it returned."""
+
+    kind: ClassVar[str] = "step-ended"
+    step: int
+    error: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(Record):
     """Last line of a history that ended by itself. ``how``: ``finished`` or ``interrupted``."""
 
@@ -220,6 +256,9 @@ KINDS: dict[str, type[Record]] = {
         Observation,
         Fault,
         Environment,
+        Setting,
+        StepTaken,
+        StepEnded,
         RunEnded,
     )
 }

@@ -42,16 +42,17 @@ def recorded_operation(history: Recording, intent: Intent) -> Iterator[Underway]
         yield underway
         how = underway.how
     except DeadlineError as failure:
-        how, error = "timed-out", _as_record(failure)
+        how, error = "timed-out", as_record(failure)
         raise
     except BaseException as failure:
-        error = _as_record(failure)
+        error = as_record(failure)
         raise
     finally:
         history.add(Completion(intent=underway.intent, how=how, error=error))
 
 
-def _as_record(failure: BaseException) -> dict[str, str]:
+def as_record(failure: BaseException) -> dict[str, str]:
+    """Return what records keep of an error: kind, message and hint."""
     if isinstance(failure, HarnessError):
         return {"kind": failure.kind.value, "message": failure.message, "hint": failure.hint}
     return {"kind": type(failure).__name__, "message": str(failure), "hint": ""}

@@ -30,6 +30,9 @@ from harness.judgement.records import (
     RunStarted,
     ScenarioEnded,
     ScenarioStarted,
+    Setting,
+    StepEnded,
+    StepTaken,
     Subject,
     from_json,
     to_json,
@@ -117,6 +120,9 @@ any_record = st.one_of(
         **common,
     ),
     st.builds(Environment, part=text, values=mappings, sources=words, **common),
+    st.builds(Setting, values=mappings, **common),
+    st.builds(StepTaken, name=text, arguments=mappings, within=intents, place=text, **common),
+    st.builds(StepEnded, step=st.integers(0, 99), error=words, **common),
     st.builds(RunEnded, how=st.sampled_from(["finished", "interrupted"]), **common),
 )
 

@@ -85,6 +85,8 @@ def values_of(field_name: str, cls: type[Record], text: str) -> Any:
         "promise": Promise("unchanged", (text,), text),
         "evidence": Evidence(text, text, 1),
         "intent": 1,
+        "step": 1,
+        "within": None,
         "how": "returned" if cls.kind == "completion" else "finished",
         "state": "armed" if cls.kind == "fault" else text,
         "error": {"kind": text, text: text},
@@ -95,7 +97,7 @@ def values_of(field_name: str, cls: type[Record], text: str) -> Any:
     }
     nested = {text: text, "list": [text, {"deep": text}], "unknown": Unknown(text), "number": 5}
     words = {"sources", "versions"}
-    mapping = {"parameters", "statement", "values", "options", "expects"}
+    mapping = {"parameters", "statement", "values", "options", "expects", "arguments"}
     plain = {text: text} if field_name in words else text
     return special.get(field_name, nested if field_name in mapping else plain)
 
