@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Float, event, func, insert, literal_column, select, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, func, insert, select, update
 
 from harness.errors import ConfigurationError, InfrastructureError, LeasedError, LeaseLostError
 from harness.leases.owner import Owner
-from harness.store.opening import FILE_NAME, NONE, index_url, open_index, sqlite_url
+from harness.store.kept import KeptStore
+from harness.store.opening import FILE_NAME, NONE, index_url, sqlite_url
 from harness.store.tables import LEASE_BREAKS, LEASES
 
 #: The environment's word for where the leases are.
 VARIABLE: Final = "HIL_LEASES"
-#: SQLite has no clock of its own, but the machine's; it is read once for a statement.
-_CLOCKS: Final = {
-    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
-    "postgresql": "extract(epoch from clock_timestamp())",
-}
 _WHO: Final = ("owner", "machine", "place", "pid", "started")
 
 
@@ -81,24 +73,11 @@ class Break:
     age: float
 
 
-class LeaseStore:
-    """An open database of leases; safe to use from several threads and processes. A context manager.
+class LeaseStore(KeptStore):
+    """The leases in an open database: whoever is told of an error has not got, and has not kept, any lease.
 
-    Every method raises :class:`harness.errors.InfrastructureError` where the database does not do it: whoever
-    is told so has not got, and has not kept, any lease.
-
-    :param url: see :func:`leases_url`. :param clock: in place of the database's own, for tests of time.
+    The URL is that of :func:`leases_url`.
     """
-
-    def __init__(self, url: str, *, clock: ColumnElement[float] | None = None) -> None:
-        try:
-            self.engine = open_index(url)
-        except InfrastructureError as error:
-            raise _unusable(error.message) from None
-        if self.engine.dialect.name == "sqlite":
-            self.engine.dispose()  # connections from here on: a lease that was given outlives a power cut
-            event.listen(self.engine, "connect", _durable)
-        self._now = literal_column(_CLOCKS[self.engine.dialect.name], Float) if clock is None else clock
 
     def acquire(self, card: str, name: str, owner: Owner, reason: str, ttl: float) -> Lease:
         """Take the lease of a card that nobody has, or whose owner has let it run out or is gone.
@@ -107,7 +86,7 @@ class LeaseStore:
         :raises LeasedError: somebody has it.
         """
         with self._changing() as connection:
-            self._enter(connection, card, name)
+            self._enter_card(connection, card, name)
             row = self._row(connection, card)
             held = _held(row)
             if held is not None and held.left > 0 and not held.owner.gone:
@@ -187,33 +166,18 @@ class LeaseStore:
             for r in rows
         ]
 
-    def close(self) -> None:
-        """Let go of the database; leases are kept."""
-        self.engine.dispose()
-
-    def __enter__(self) -> LeaseStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # -- rows -----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _changing(self) -> Iterator[Connection]:
-        """Give a transaction. What writes in it begins with that: no reader of SQLite becomes a writer."""
-        try:
-            with self.engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise _unusable(f"{self.engine.url.render_as_string()}: {why}") from None
+    def _unusable(self, why: str) -> InfrastructureError:
+        return InfrastructureError(
+            f"The leases of the cards cannot be used, so that nothing is written to a card: {why}",
+            hint="--hil-leases or HIL_LEASES says where they are; the index's database otherwise.",
+        )
 
-    def _enter(self, connection: Connection, card: str, name: str) -> None:
+    def _enter_card(self, connection: Connection, card: str, name: str) -> None:
         nobody = {"owner": "", "machine": "", "place": "", "pid": 0, "started": "", "reason": ""}
         row = {"card": card, "name": name, "token": 0, "held": False, "taken": 0, "renewed": 0, "ttl": 0}
-        entered: Any = (sqlite if self.engine.dialect.name == "sqlite" else postgresql).insert(LEASES)
-        connection.execute(entered.values(**row, **nobody).on_conflict_do_nothing())
+        self._enter(connection, LEASES, row | nobody)
 
     def _row(self, connection: Connection, card: str) -> Any:
         asked = select(LEASES, self._now.label("now")).where(LEASES.c.card == card)
@@ -242,14 +206,3 @@ def _held(row: Any) -> Held | None:
     now = float(row.now)
     left = min(row.renewed, now) + row.ttl - now
     return Held(Lease(row.card, row.name, row.token), owner, row.reason, now - row.taken, left)
-
-
-def _durable(connection: Any, _record: Any) -> None:
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-def _unusable(why: str) -> InfrastructureError:
-    return InfrastructureError(
-        f"The leases of the cards cannot be used, so that nothing is written to a card: {why}",
-        hint="--hil-leases or HIL_LEASES says where they are; the index's database otherwise.",
-    )
