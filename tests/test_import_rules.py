@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
         "leases",
         "cards",
         "store.kept",
+        "store.storable",
         "store.tables",
     },
     "cards": {"errors", "hosts", "images", "judgement", "record", "leases", "inventory"},

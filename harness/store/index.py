@@ -29,6 +29,7 @@ from harness.judgement.values import Unknown
 from harness.record.runs import histories, read_run, sha256_of
 from harness.store import tables
 from harness.store.opening import FAILURES, open_index, unreachable
+from harness.store.storable import storable
 
 #: What is kept of a card in the environment of a run.
 _ENVIRONMENT: Final = (
@@ -61,7 +62,7 @@ class Index:
         with self._changing() as connection:
             if connection.scalar(find) is None:
                 with suppress(IntegrityError), connection.begin_nested():  # another process was quicker
-                    connection.execute(insert(runs).values(_storable(row)))
+                    connection.execute(insert(runs).values(storable(row)))
             return int(connection.scalar(find) or 0)
 
     def _renew(self, run: int, started: RunStarted, folder: Path) -> None:
@@ -69,7 +70,7 @@ class Index:
         said = {"versions": dict(started.versions), "options": dict(started.options), "lab": started.lab}
         row = said | {"folder": str(folder.resolve()), "began": started.time}
         with self._changing() as connection:
-            connection.execute(update(tables.RUNS).where(tables.RUNS.c.id == run).values(_storable(row)))
+            connection.execute(update(tables.RUNS).where(tables.RUNS.c.id == run).values(storable(row)))
 
     def add(self, run: int, one: ScenarioJudgement, records: Sequence[Record]) -> None:
         """Enter a scenario that was judged, and the records that its divergences rest on.
@@ -148,11 +149,11 @@ class Index:
             "reason": "\n".join([*one.reasons, one.state_reason]).strip(),
         }
         made = connection.execute(
-            insert(tables.SCENARIOS).returning(tables.SCENARIOS.c.id), _storable(row)
+            insert(tables.SCENARIOS).returning(tables.SCENARIOS.c.id), storable(row)
         ).scalar_one()
         for table, rows in _parts(made, one, records):
             if rows:
-                connection.execute(insert(table), [_storable(row) for row in rows])
+                connection.execute(insert(table), [storable(row) for row in rows])
         self._see(connection, run, records)
 
     def _see(self, connection: Connection, run: int, records: Iterable[Record]) -> None:
@@ -169,12 +170,17 @@ class Index:
                 told = {name: value for name, value in known.items() if not isinstance(value, Unknown)}
                 seen.setdefault(record.subject.name, {}).update(told)
         devices = tables.DEVICES
-        for device, environment in _storable(seen).items():
+        for device, environment in storable(seen).items():
             own = (devices.c.run_id == run) & (devices.c.device == device)
-            changed = connection.execute(update(devices).where(own).values(environment=environment))
-            if not changed.rowcount:
-                row = {"run_id": run, "device": device, "environment": environment}
-                connection.execute(insert(devices).values(row))
+            change = update(devices).where(own).values(environment=environment)
+            if connection.execute(change).rowcount:
+                continue
+            try:
+                with connection.begin_nested():
+                    row = {"run_id": run, "device": device, "environment": environment}
+                    connection.execute(insert(devices).values(row))
+            except IntegrityError:  # another process was quicker
+                connection.execute(change)
 
     @contextmanager
     def _changing(self) -> Iterator[Connection]:
@@ -233,15 +239,6 @@ def _parts(
             if isinstance(r, Fault)
         ],
     )
-
-
-def _storable(value: Any) -> Any:
-    """Return a value with text that every database takes: no half of a character, no NUL."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
-    if isinstance(value, Mapping):
-        return {_storable(key): _storable(item) for key, item in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def has_history(folder: Path) -> bool:

@@ -19,7 +19,7 @@ VARIABLE: Final = "HIL_STORE"
 NONE: Final = "none"
 FILE_NAME: Final = "index.sqlite"
 #: Newest form of the tables: the name of the last file in migrations/versions.
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _BUSY_SECONDS: Final = 30.0
 _DIALECTS: Final = ("sqlite", "postgresql")
@@ -75,6 +75,20 @@ def open_index(url: str) -> Engine:
         engine.dispose()
         raise unreachable(engine, error) from None
     return engine
+
+
+def version_of(url: str) -> str:
+    """Return the version of the tables at ``url`` and change nothing; empty where there are none.
+
+    :raises ConfigurationError: no such kind of database. :raises InfrastructureError: it does not answer.
+    """
+    engine = _engine(url)
+    try:
+        return _version(engine)
+    except FAILURES as error:
+        raise unreachable(engine, error) from None
+    finally:
+        engine.dispose()
 
 
 def unreachable(engine: Engine, error: Exception) -> InfrastructureError:

@@ -1,4 +1,4 @@
-"""The tables of the index: runs, their devices, scenarios, what was judged, the evidence; and the leases."""
+"""The tables: runs, their devices, scenarios, what was judged, the evidence; leases and health of cards."""
 
 from __future__ import annotations
 
@@ -155,4 +155,35 @@ LEASE_BREAKS: Final = Table(
     Column("broken_by", String(255), nullable=False),
     Column("reason", Text, nullable=False),
     Column("at", Float, nullable=False),
+)
+#: How far a card is to be trusted; no history has this either. ``key`` tells it from all others, ``name`` and
+#: ``lab`` are those of whoever spoke of it last. Times are by the DATABASE's clock, as for leases.
+HEALTH: Final = Table(
+    "health",
+    METADATA,
+    Column("id", _Key, primary_key=True),
+    Column("key", String(255), nullable=False, unique=True),
+    Column("name", String(255), nullable=False),
+    Column("lab", String(255), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("since", Float, nullable=False),
+    Column("who", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("run", String(128), nullable=False),
+    Column("evidence", Text, nullable=False),
+)
+#: How the health of a card came about, step by step.
+HEALTH_CHANGES: Final = Table(
+    "health_changes",
+    METADATA,
+    Column("id", _Key, primary_key=True),
+    Column("key", String(255), nullable=False, index=True),
+    Column("at", Float, nullable=False),
+    Column("event", String(16), nullable=False),
+    Column("before", String(16), nullable=False),
+    Column("after", String(16), nullable=False),
+    Column("who", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("run", String(128), nullable=False),
+    Column("evidence", Text, nullable=False),
 )
