@@ -37,6 +37,7 @@ from harness.errors import (
 )
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
+from harness.hosts.sources import image_bytes
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
 from harness.leases.hold import LOCK_FOLDER
@@ -85,7 +86,9 @@ class CardDriver:
         self.host = host
         self.name = f"{host.name}/{entry.name}"
         self._entry = entry
-        self._gate = Gate(host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks, fence=fence)
+        self._gate = Gate(
+            host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks, sysfs=sysfs, fence=fence
+        )
         self._record = Recorder(history)
         self._sysfs, self._reader = sysfs, CardReader(host, sysfs)
         #: The boot during which an update began whose end nothing shows (generation A).
@@ -196,17 +199,15 @@ class CardDriver:
         :raises DeadlineError: the tool, or the card afterwards, took too long.
         :raises InfrastructureError: the host cannot take the image, has no tool, or the card is in use.
         """
-        content = data if isinstance(data, bytes) else _content(data)
+        content = _content(data)
         parameters = {"image": self._stated(content, name, facts).to_json(), "name": name}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             seen = self._look()
-            before = self._before(intent, seen.truth, certain=self._gate.irreversible(content, name))
+            before = self._before_update(intent, seen.truth)
             with self._runner.on_host(content, self._tidy(before)) as there, self._followed(before):
                 place = self._runner.place(FLASHER)
-                permit = self._gate.flash(
-                    content, there.sha256, there.path, self._address, self._lock_name, place
-                )
+                permit = self._gate.flash(content, there.sha256, there.path, before, place)
                 result = self._runner.run(
                     permit, deadline, on_progress, at_phase, by_blocks=before.generation == "A"
                 )
@@ -239,19 +240,17 @@ class CardDriver:
         :raises NotOfferedError: the driver takes updates by ioctl only, and is not written to.
         :raises DeviceError: the driver of the card offers no such interface.
         """
-        content = data if isinstance(data, bytes) else _content(data)
+        content = _content(data)
         stated = self._stated(content, name, facts)
         parameters = {"image": stated.to_json(), "name": name, "reporter": "firmware-upload"}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
             seen = self._look()
-            before = self._before(intent, seen.truth, certain=self._gate.irreversible(content, name))
-            interface = self._interface()
+            before = self._before_update(intent, seen.truth)
+            self._interface()  # says what is missing
             folder = FIRMWARE_FOLDER if before.generation == "B" else ""
             with self._runner.on_host(content, self._tidy(before), folder) as there:
-                permit = self._gate.kernel_upload(
-                    content, there.sha256, there.path, interface, self._lock_name
-                )
+                permit = self._gate.kernel_upload(content, there.sha256, there.path, before)
                 result = self._runner.run(permit, deadline)
                 late = self._wait_until_idle(deadline)
             error = self.truth(UPDATE_FIELDS).update_error
@@ -281,11 +280,9 @@ class CardDriver:
         """
         parameters = {"kind": kind} | ({"page": page} if page else {})
         with self._record.operation("reset", self.subject, parameters, promise) as intent:
-            before = self._before(intent, self.truth())
-            if not while_updating:
-                self._check_no_update(before)
+            before = self._before(intent, self.truth(), while_updating=while_updating)
             place = self._runner.place(RESETTER)
-            permit = self._gate.reset(kind, self._address, self._lock_name, page, place)
+            permit = self._gate.reset(kind, before, page, place, while_updating=while_updating)
             result = self._runner.run(permit, deadline)
             text = without_pid(result.text)
             statement = rsu_statement(text, result.exit_code)
@@ -355,10 +352,6 @@ class CardDriver:
 
     # -- steps ----------------------------------------------------------------------------------------
 
-    @property
-    def _lock_name(self) -> str:
-        return self._identity or self._address
-
     def _noted(self, truth: CardTruth) -> CardTruth:
         if self._identity is None and isinstance(truth.identity, str):
             self._identity = truth.identity
@@ -373,28 +366,25 @@ class CardDriver:
         """Return what removes an image from the host and looks at the card in the same exchange."""
         return lambda remove: self._reader.remove_and_look(remove, before, self._address)
 
-    def _before(self, intent: int, truth: CardTruth, *, certain: bool = False) -> CardTruth:
-        """Record the card as it was read before an operation; make sure that it is this card.
+    def _before(self, intent: int, truth: CardTruth, *, while_updating: bool = False) -> CardTruth:
+        """Record the card as it was read before an operation; make sure that it is this card, and idle.
 
-        :param certain: its identity must be readable: what follows cannot be undone.
+        :param while_updating: an update is meant to be disturbed.
         """
-        if isinstance(truth.identity, str) and truth.identity != self._identity:
-            if self._found(0.0) is None:
-                raise InfrastructureError(
-                    f"{self.name} is {self._identity}, but at {self._address} {truth.identity} answers, "
-                    f"and {self._identity} is nowhere on {self.host.name}; nothing was changed.",
-                    hint="Was the card exchanged? Correct its identity in the inventory.",
-                )
-            truth = self.truth()
-        elif not truth.on_bus and self._identity is not None and self._found(0.0) is not None:
+        other = isinstance(truth.identity, str) and truth.identity != self._identity
+        gone = not truth.on_bus and self._identity is not None
+        if (other or gone) and self._found(0.0) is not None:
             truth = self.truth()
         self._record.observation(self.subject, truth, "before", intent)
-        if certain and isinstance(truth.identity, Unknown):
-            raise RefusedError(
-                f"Which card stands at {self._address} cannot be read (identity {truth.identity}), and what "
-                "was asked for cannot be undone; nothing was changed.",
-                hint="Bring the card's drivers up first.",
-            )
+        self._gate.stands(truth, known=self._identity, while_updating=while_updating)
+        if not while_updating:
+            self._check_nothing_unseen(truth)
+        return truth
+
+    def _before_update(self, intent: int, truth: CardTruth) -> CardTruth:
+        """The same before an update, which wears the card."""
+        truth = self._before(intent, truth)
+        self._gate.wears(truth)
         return truth
 
     def _stated(self, content: bytes, name: str, facts: ImageFacts | None) -> ImageFacts:
@@ -421,19 +411,13 @@ class CardDriver:
         if before.generation == "A" and self._runner.phase == "programming":
             self._unseen = before.boot_id if isinstance(before.boot_id, str) else ""
 
-    def _check_no_update(self, before: CardTruth) -> None:
-        """:raises RefusedError: an update of the card runs, or may do so unseen."""
-        if isinstance(before.update_status, str) and before.update_status != "idle":
-            raise RefusedError(
-                f"An update of {self.name} is running (status {before.update_status}); "
-                "a reset now could break it. Nothing was changed.",
-                hint="Wait for the update to end.",
-            )
+    def _check_nothing_unseen(self, before: CardTruth) -> None:
+        """:raises RefusedError: an update of the card may run unseen."""
         booted = isinstance(before.boot_id, str) and self._unseen not in ("", before.boot_id)
         if self._unseen is not None and not booted:
             raise RefusedError(
                 f"The last update of {self.name} was left while the card programmed, and its driver does not "
-                "show whether that is over; a reset now could break it. Nothing was changed.",
+                "show whether that is over; another act could break it. Nothing was changed.",
                 hint="Programming takes up to 40 minutes. Wait that long and cycle the host's power.",
             )
 
@@ -492,8 +476,15 @@ class CardDriver:
         return report.auth_code
 
 
-def _content(path: Path) -> bytes:
+def _content(data: bytes | Path) -> bytes:
+    """:raises ConfigurationError: it is neither the bytes of an image nor a file that can be read."""
+    if type(data) is bytes:
+        return data
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return b"".join((data,))  # the bytes that it holds, whatever it says of itself
+    if not isinstance(data, Path):
+        raise ConfigurationError(f"An image is bytes or a path, and not a {type(data).__name__}.")
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"The image {path} cannot be read: {error.strerror}.") from None
+        return image_bytes(data)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The image {error.message}", hint=error.hint) from None

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from harness.cards.eras import RESETTER, Place, find_place, left_over
-from harness.cards.gate import CHANGED, CHANGED_MARK, Gate
+from harness.cards.gate import CHANGED, CHANGED_MARK, EXCHANGED, EXCHANGED_MARK, Gate
 from harness.cards.looking import Look
 from harness.cards.tool_output import Progress, ToolOutput, without_pid
 from harness.errors import HarnessError, InfrastructureError, LinkLostError, RefusedError
@@ -170,6 +170,12 @@ class ToolRunner:
                 f"The image on {self._host.name} was changed just before it was to be flashed to "
                 f"{self._name}; nothing was flashed.",
                 hint="Something else writes to the upload folder; give it one of its own (`upload_dir`).",
+            )
+        if result.exit_code == EXCHANGED and EXCHANGED_MARK in result.stderr:
+            raise RefusedError(
+                f"Just before it was to be written to, {self._name} was no longer what stands at "
+                f"{self._address()}; nothing was changed.",
+                hint="Cards change their places when a bus is scanned anew: look where it is, and try again.",
             )
         try:
             check_begun(self._host, result, self._name, self._address())

@@ -93,7 +93,9 @@ class CloudRest:
         """Carry out a change once, with the one request that its permit covers."""
         method, path, body = _request(change)
         words = (method, path, json.dumps(body))
-        genuine(permits.command(self.name, words)).check_command(self.name, words)
+        permit = genuine(permits.command(self.name, words))
+        permit.check_command(self.name, words)
+        permit.spend()
         options = {} if body is None else {"json": body}
         answer, text = self._session.ask(method, path, service="dcmanager", **options)
         self.evidence = Evidence(text, f"{method} {path}")

@@ -203,7 +203,9 @@ class RestWay:
     def _changed(self, method: str, path: str, body: Any, permits: PermitMaker) -> Any:
         """Make one request that changes something, if its permit is for exactly that."""
         words = (method, path, json.dumps(body))
-        genuine(permits.command(self.name, words)).check_command(self.name, words)
+        permit = genuine(permits.command(self.name, words))
+        permit.check_command(self.name, words)
+        permit.spend()
         options = {} if body is None else {"json": body}
         answer, text = self._session.ask(method, path, names=True, **options)
         self.evidence = Evidence(text, f"{method} {path}")
@@ -216,7 +218,9 @@ class RestWay:
         if image is None:
             raise HarnessBug("An upload without an image was to be carried out.")
         path, digest = "/device_images", hashlib.sha256(image.content).hexdigest()
-        genuine(permits.write(self.name, path)).check_write(self.name, path, digest)
+        permit = genuine(permits.write(self.name, path))
+        permit.check_write(self.name, path, digest)
+        permit.spend()
         files = {"file": (image.filename, image.content, "application/octet-stream")}
         answer, text = self._session.ask(
             "POST", path, data=image.form(), files=files, deadline=_UPLOAD_DEADLINE

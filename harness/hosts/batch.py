@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from harness.errors import HarnessBug
-from harness.hosts.commands import permitted_line, read_only_line
+from harness.hosts.commands import permitted_line, plain_words, read_only_line
 from harness.hosts.permits import genuine
 from harness.hosts.protocol import Asked, CommandResult
 
@@ -30,6 +30,8 @@ class Batch:
     """
 
     def __init__(self, host: str, commands: Sequence[Asked], tools: Mapping[str, str]) -> None:
+        # Plain copies: what is checked is what is run.
+        commands = [Asked(tuple(plain_words(a.argv)), a.permit, a.guard) for a in commands]
         self.only_reads = all(asked.permit is None for asked in commands)
         self._commands = commands
         end = f"code=$?; echo {_MARK}:$code; echo {_MARK} >&2"
@@ -37,6 +39,12 @@ class Batch:
             f"{_line(host, asked, tools)}; {end}{'; [ $code = 0 ] || exit 0' if asked.guard else ''}"
             for asked in commands
         )
+        self._permits = [asked.permit for asked in commands if asked.permit is not None]
+
+    def spend(self) -> None:
+        """Use up the permits of the commands that need one. :raises RefusedError: one was used before."""
+        for permit in self._permits:
+            permit.spend()
 
     def results(self, out: str, err: str, seconds: float) -> list[CommandResult]:
         """Return the result of each command that came to its end, in order, from what all printed."""

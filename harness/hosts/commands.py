@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import cast
 
 from harness.errors import RefusedError
 
@@ -18,8 +19,10 @@ LOCALE = "LC_ALL=C.UTF-8"
 OPENRC = "/etc/platform/openrc"
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"})
-_GLOB_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./*?\[\]-]*[*?\[][A-Za-z0-9_@%+=:,./*?\[\]-]*")
+#: From the root on: what a relative one becomes could begin with a dash, and count as an option.
+_GLOB_WORD = re.compile(r"/[A-Za-z0-9_@%+=:,./*?\[\]-]*[*?\[][A-Za-z0-9_@%+=:,./*?\[\]-]*")
 _ANY = re.compile(r"[^\0\n]*")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _BDF = re.compile(r"(?:[0-9a-fA-F]{1,4}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-7]")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PATH = re.compile(r"[^\0\n-][^\0\n]*")
@@ -40,6 +43,7 @@ class Program:
     operands may be; None: there are none. ``globs``: whether those are paths that the shell expands.
     ``opens``: whether it opens those paths, so that devices are out of bounds. ``login``: file that the shell
     sources before, for the variables that the program needs; what it prints goes to standard error.
+    ``once``: those flags that mean more, and touch more, when they are repeated.
     """
 
     flags: frozenset[str] = frozenset()
@@ -49,6 +53,7 @@ class Program:
     globs: bool = False
     opens: bool = False
     login: str = ""
+    once: frozenset[str] = frozenset()
 
 
 def _flags(text: str) -> frozenset[str]:
@@ -58,7 +63,8 @@ def _flags(text: str) -> frozenset[str]:
 _FILES = Program(rest=_PATH, globs=True, opens=True)
 
 #: Not here, because they change something in some of their forms: `dmesg -c`, `date -s`, `hostname NAME`,
-#: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware), `find -delete` and `-exec`,
+#: `fpgainfo errors -c`, `systemctl stop`, `lspci -H1` (touches the hardware) and `-xxx` (its manual: several
+#: devices crash when all of their configuration space is read), `find -delete` and `-exec`,
 #: `journalctl --rotate`, `fpgasupdate` with any operand, `docker run` and `ctr run` of anything.
 READ_ONLY: Mapping[str, Program] = {
     "cat": _FILES,
@@ -81,6 +87,7 @@ READ_ONLY: Mapping[str, Program] = {
             "-d": re.compile(r"[0-9a-fA-F*]{0,4}:[0-9a-fA-F*]{0,4}(:[0-9a-fA-F]*)?"),
             "-s": re.compile(r"[0-9a-fA-F:.]+"),
         },
+        once=_flags("-v -x"),
     ),
     "dmesg": Program(_flags("-T -t -x -r")),
     "fpgainfo": Program(_flags("--version"), leading=(_FPGAINFO_TOPIC,), rest=_FPGAINFO_REST),
@@ -138,7 +145,7 @@ def read_only_line(
     :param literal: quote glob characters as well.
     :raises RefusedError: the command is not declared read-only; it needs a permit.
     """
-    words = list(argv)
+    words = plain_words(argv)
     if not words:
         raise RefusedError("An empty command line was to be run.")
     name = _declared_name(words)
@@ -174,11 +181,33 @@ def read_only_line(
             )
             rendered.append(word if expanded else shlex.quote(word))
             operands += 1
+    if repeated := _repeated(words, program.once):
+        raise _refusal(words, f"the option {repeated} more than once")
     versions = "--version" in program.flags and "--version" in words
     if operands < len(program.leading) and not (versions and operands == 0):
         raise _refusal(words, "a missing word")
     login = f"source {program.login} >&2; " if program.login else ""
     return f"{login}{LOCALE} {' '.join(rendered)}"
+
+
+def plain_words(words: Iterable[object]) -> list[str]:
+    """Return ``words`` as a list of plain texts.
+
+    :raises RefusedError: one is none, or is of a type of its own, which may look like one word and be
+        another; or holds what no command line can.
+    """
+    plain = list(words)
+    for word in plain:
+        if type(word) is not str:
+            raise RefusedError(
+                f"A command line is made of plain texts, and one of its words is a {type(word).__name__}; "
+                "nothing was run."
+            )
+        if _UNSENDABLE.search(word):
+            raise RefusedError(
+                f"The word {word!r} of a command line has what none can hold; nothing was run."
+            )
+    return cast(list[str], plain)
 
 
 def permitted_line(argv: Sequence[str]) -> str:
@@ -197,22 +226,55 @@ def _declared_name(words: list[str]) -> str:
     return name
 
 
+def _repeated(words: list[str], once: frozenset[str]) -> str:
+    """Return the first option of ``once`` that is given again, alone or among others; empty for none."""
+    clusters = [word[1:] for word in words[1:] if word.startswith("-") and not word.startswith("--")]
+    letters = "".join(clusters) if once else ""
+    return next((flag for flag in sorted(once) if letters.count(flag[1:]) > 1), "")
+
+
 #: Names below /proc that lead to any other file (a process's root, folder, open files), or are a stream
-#: that reading uses up, or memory.
-_PROC_DOORS = ("root", "cwd", "exe", "fd", "map_files", "task", "kmsg", "kcore", "mem", "pagemap")
+#: that reading uses up, or memory, or the configuration space of a device.
+_PROC_DOORS = (
+    *("root", "cwd", "exe", "fd", "map_files", "task"),
+    *("kmsg", "kcore", "vmcore", "mem", "pagemap", "bus"),
+)
+#: Files of a PCI device whose reading acts on it or moves bulk data of it, and what in /sys/kernel does.
+_BARS = tuple(f"resource{number}{cached}" for number in range(16) for cached in ("", "_wc"))
+_LEGACY = tuple(f"legacy_{what}{number}" for what in ("io", "mem") for number in ("", *range(4)))
+TOUCHY_FILES = frozenset({*_BARS, *_LEGACY, "rom", "vpd"})
+_TOUCHY_FOLDERS = ("debug", "tracing")
+_BRACKETS = re.compile(r"\[.*\]")
 
 
 def _may_be_device(path: str) -> bool:
-    """Whether a path or glob could lead to a node below /dev (opening a watchdog arms it), or is relative."""
+    """Whether a path or glob could lead to what acts when it is opened, or is relative.
+
+    That is a node below /dev (opening a watchdog arms it), a door to anywhere, or a file of a device.
+    """
     if not path.startswith("/"):
         return True
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts or not parts:
         return True
-    if len(parts) > 1 and fnmatchcase("dev", parts[0]):
+    if len(parts) > 1 and _may_be("dev", parts[0]):
         return True
-    by_proc = fnmatchcase("proc", parts[0])
-    return by_proc and any(fnmatchcase(door, part) for part in parts[1:] for door in _PROC_DOORS)
+    if _may_be("proc", parts[0]) and any(_may_be(door, part) for part in parts[1:] for door in _PROC_DOORS):
+        return True
+    if not _may_be("sys", parts[0]):
+        return False
+    kernel = len(parts) > 2 and _may_be("kernel", parts[1])
+    if kernel and any(_may_be(folder, parts[2]) for folder in _TOUCHY_FOLDERS):
+        return True
+    return any(_may_be(name, parts[-1]) for name in TOUCHY_FILES)
+
+
+def _may_be(name: str, part: str) -> bool:
+    """Whether the shell may take ``part`` of a glob for ``name``.
+
+    Its bracket expressions know classes that Python's do not: each counts as anything.
+    """
+    return fnmatchcase(name, _BRACKETS.sub("*", part))
 
 
 def _allowed_flag(word: str, flags: frozenset[str]) -> bool:

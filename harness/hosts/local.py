@@ -53,6 +53,7 @@ class LocalHost:
         else:
             permit = genuine(permit)
             permit.check_command(self._name, argv)
+            permit.spend()
             # What is run is what the permit says, not what the caller holds.
             line = permitted_line(permit.argv)
         began = time.monotonic()
@@ -105,6 +106,7 @@ class LocalHost:
         with opened(source) as (handle, size, sha256):
             permit = genuine(permit)
             permit.check_write(self._name, path, sha256)
+            permit.spend()
             target = Path(permit.path)
             existed = target.exists()
             digest = hashlib.sha256()

@@ -74,6 +74,7 @@ class SshHost:
             return self._again(lambda: self._result(argv, line, deadline, on_output))
         permit = genuine(permit)
         permit.check_command(self._name, argv)
+        permit.spend()
         # What is run is what the permit says, not what the caller holds.
         return self._result(
             permit.argv, permitted_line(permit.argv), deadline, on_output, lost_is_result=True
@@ -95,6 +96,7 @@ class SshHost:
                 raise self._broken(batch.line, out, err)
             return results
 
+        batch.spend()
         return self._again(ask) if batch.only_reads else ask()
 
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
@@ -122,6 +124,7 @@ class SshHost:
         with opened(source) as (handle, size, sha256):
             permit = genuine(permit)
             permit.check_write(self._name, path, sha256)
+            permit.spend()
             self._put(handle, size, sha256, permit.path, time.monotonic() + deadline)
 
     def wait_until_reachable(self, *, deadline: float = 300.0) -> None:

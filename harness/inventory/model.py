@@ -123,12 +123,30 @@ class EmulatedCard(Entry):
         return self
 
 
+class Wear(Entry):
+    """How much a card may be worn. Its flash has a limited number of updates (n3000.md, section 4.6).
+
+    ``flash_count``: at this value of its own counter no further update begins. ``per_run``: so many updates
+    begin in one run at most.
+    """
+
+    flash_count: StrictInt | None = Field(default=None, ge=1)
+    per_run: StrictInt | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Wear:
+        if self.flash_count is None and self.per_run is None:
+            raise ValueError("give flash_count, per_run, or both")
+        return self
+
+
 class Card(Named):
     """One FPGA card: where it is, who it is (``identity``: its first MAC), what it may suffer."""
 
     address: PciAddress
     identity: MacAddress | None = None
     irreversible: tuple[Irreversible, ...] = ()
+    wear: Wear | None = None
     emulated: EmulatedCard | None = None
 
     @property

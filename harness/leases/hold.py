@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from harness.errors import InfrastructureError
+from harness.errors import InfrastructureError, RefusedError
 from harness.hosts.protocol import CommandResult, Host
 
 #: How `flock` says that someone else holds the lock; no tool of the cards uses this exit code.
@@ -36,12 +36,13 @@ def check_begun(host: Host, result: CommandResult, card: str, address: str) -> N
 
     :param card: the card's name, for messages. :param address: the PCI address that a holder has in
         its command line.
-    :raises InfrastructureError: another process holds the card, or the command could not be started.
+    :raises RefusedError: another process holds the card. :raises InfrastructureError: the command could not
+        be started.
     """
     if result.exit_code == BUSY:
         lock = _LOCK_WORD.search(" ".join(result.argv))
         who = holder(host, lock[0] if lock else "", address)
-        raise InfrastructureError(
+        raise RefusedError(
             f"{card} is in use: {who} holds it on {host.name}; nothing was changed.",
             hint="Wait for it to end. Two updaters on one card are never allowed.",
         )

@@ -59,6 +59,11 @@ class ImageShelf:
     def __iter__(self) -> Iterator[str]:
         return iter(self._recipes)
 
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """What the images are made of."""
+        return self._recipes
+
     def __getitem__(self, name: str) -> Image:
         """Return the image ``name``. :raises ConfigurationError: no such recipe."""
         from harness.images.recipes import build
@@ -75,10 +80,9 @@ class ImageShelf:
 
     def file(self, path: Path) -> Image:
         """Return the image in the file ``path``. :raises ConfigurationError: it cannot be read."""
-        try:
-            return self._image(path.name, path.read_bytes())
-        except OSError as error:
-            raise ConfigurationError(f"Cannot read the image {path}: {error.strerror}") from error
+        from harness.hosts.sources import image_bytes
+
+        return self._image(path.name, image_bytes(path))
 
     def _image(self, name: str, data: bytes) -> Image:
         from harness.images.facts import image_facts

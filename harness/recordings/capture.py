@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.cards.discovery import MANAGEMENT, VENDOR
 from harness.cards.truth import UPDATE_FIELDS, read_truth
 from harness.errors import InfrastructureError
+from harness.hosts.commands import TOUCHY_FILES
 from harness.hosts.protocol import Host
 from harness.recordings.model import Entry, Output, State
 from harness.recordings.reading import LARGEST_FILE, Found, list_below, read_files
@@ -56,8 +57,6 @@ _INDEXES = (
     "class/fpga_sec_mgr",
     "class/ifpga_sec_mgr",
 )
-#: Reading these acts on the device, or moves bulk data of it.
-_TOUCHY = re.compile(r"resource[0-9]+(_wc)?|rom|vpd|legacy_(io|mem)[0-9]*")
 _KERNEL_LINES = r"m10bmc|m10-bmc|max10|n3000|fpga|dfl|secure-update|ifpga"
 _LSPCI_LINE = re.compile(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?= )")
 _NODES = re.compile(r"dfl|intel-fpga|fpga")
@@ -222,7 +221,7 @@ def _entry(found: Found, entered: bool, failed: Mapping[str, str]) -> Entry | No
         return Entry("left-out", text=f"a {_TYPES.get(found.type, found.type)}")
     if not found.mode & 0o444:
         return Entry("write-only")
-    if _TOUCHY.fullmatch(name):
+    if name in TOUCHY_FILES:
         return Entry("left-out", text="file: reading it acts on the device")
     if found.size > LARGEST_FILE:
         return Entry("left-out", text=f"file: {found.size} bytes")

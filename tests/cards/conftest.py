@@ -9,6 +9,7 @@ import pytest
 from support.cards import FileCard, Programs, add_card
 from support.ssh_peer import access, openssh, peer
 
+from harness.inventory.model import Wear
 from harness.judgement.records import Record
 
 __all__ = ["access", "openssh", "peer"]
@@ -22,6 +23,7 @@ class Entry:
     address: str = "0000:b2:00.0"
     identity: str | None = "64:4c:36:00:12:a0"
     irreversible: tuple[str, ...] = ()
+    wear: Wear | None = None
 
 
 class KeptHistory:

@@ -298,7 +298,7 @@ def test_a_card_that_stays_away(make: Make, kept: Any, programs: Programs) -> No
 
 def test_another_card_at_the_address_is_never_flashed(make: Make, kept: Any, file_card: FileCard) -> None:
     file_card.write("bmc/mac_address", "64:4c:36:00:99:99\n")
-    with pytest.raises(InfrastructureError, match="64:4c:36:00:99:99 answers"):
+    with pytest.raises(RefusedError, match="64:4c:36:00:99:99 answers"):
         make().flash(IMAGE, "A/csk0", LANDS)
     assert file_card.file("sec/security/flash_count").read_text() == "12\n"
 
@@ -364,7 +364,7 @@ def test_two_processes_on_one_card(make: Make, kept: Any, programs: Programs, fi
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout and other.stdout.readline() == "here\n"
         for operation in (lambda: make().flash(IMAGE, "A/csk0", LANDS), lambda: make().reset()):
-            with pytest.raises(InfrastructureError, match=rf"in use: process {other.pid} \("):
+            with pytest.raises(RefusedError, match=rf"in use: process {other.pid} \("):
                 operation()
         other.kill()
     assert file_card.file("sec/security/flash_count").read_text() == "12\n"

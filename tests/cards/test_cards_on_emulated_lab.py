@@ -8,7 +8,7 @@ import pytest
 
 from harness.cards.discovery import FoundCard, discover
 from harness.cards.driver import CardDriver
-from harness.errors import InfrastructureError, LinkLostError
+from harness.errors import LinkLostError, RefusedError
 from harness.hosts.connect import connect
 from harness.images.recipes import build, load_recipes
 from harness.inventory.load import load_inventory
@@ -139,7 +139,7 @@ def test_a_second_updater_is_kept_out(
     card, other = emulated(), emulated()
 
     def second() -> None:
-        with pytest.raises(InfrastructureError, match=r"in use: process \d+ \(.*fpgasupdate"):
+        with pytest.raises(RefusedError, match=r"An update of .* is running \(status transferring\)"):
             other.flash(build(RECIPES["A/csk1"]), "A/csk1", LANDS)
 
     at_phase = in_phase(small_lab, "transferring", second)

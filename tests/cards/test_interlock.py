@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from harness.cards.driver import CardDriver
 from harness.cards.gate import Gate
 from harness.cards.interlock import check
+from harness.cards.truth import CardTruth
 from harness.errors import HarnessError, RefusedError
 from harness.hosts.commands import READ_ONLY
 from harness.hosts.local import LocalHost
@@ -40,6 +41,11 @@ IMAGES = {name: build(RECIPES[name]) for name in (*IRREVERSIBLE, *HARMLESS)}
 NAMES = st.frozensets(st.sampled_from(["root-key", "key-cancellation"]))
 ADDRESS, MAC = "0000:b2:00.0", "64:4c:36:00:12:a0"
 TARGET = "/tmp/hil-0011.bin"
+SEEN = CardTruth(address=ADDRESS, identity=MAC, update_status="idle", flash_count=12)
+
+
+def seen_at(address: str) -> CardTruth:
+    return dataclasses.replace(SEEN, address=address)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Entry:
     name: str = "card0"
     address: str = ADDRESS
     identity: str | None = MAC
+    wear: None = None
 
 
 class Recording(LocalHost):
@@ -102,7 +109,7 @@ def test_no_permit_for_the_bytes_is_issued_unless_the_rule_allows(
     data = IMAGES[image]
     for issue in (
         lambda: gate.upload(data, TARGET),
-        lambda: gate.flash(data, hashlib.sha256(data).hexdigest(), TARGET, ADDRESS, MAC),
+        lambda: gate.flash(data, hashlib.sha256(data).hexdigest(), TARGET, SEEN),
     ):
         if allowed_by_documents(image, entry, named, real):
             assert isinstance(issue(), Permit)
@@ -179,7 +186,7 @@ def test_a_file_that_was_exchanged_on_the_host_is_not_flashed() -> None:
     gate = Gate("bench", Entry(), real=False, allowed=frozenset())
     there = hashlib.sha256(IMAGES["root-key-A"]).hexdigest()
     with pytest.raises(RefusedError, match="nothing was flashed"):
-        gate.flash(IMAGES["A/csk0"], there, TARGET, ADDRESS, MAC)
+        gate.flash(IMAGES["A/csk0"], there, TARGET, SEEN)
 
 
 def test_an_entry_that_changes_afterwards_permits_nothing_more() -> None:
@@ -196,9 +203,9 @@ HARMLESS_GATE = Gate("bench", Entry(), real=False, allowed=frozenset())
 ISSUED: dict[str, Callable[[], Permit]] = {
     "upload": lambda: HARMLESS_GATE.upload(IMAGES["A/csk0"], TARGET),
     "flash": lambda: HARMLESS_GATE.flash(
-        IMAGES["A/csk0"], hashlib.sha256(IMAGES["A/csk0"]).hexdigest(), TARGET, ADDRESS, MAC
+        IMAGES["A/csk0"], hashlib.sha256(IMAGES["A/csk0"]).hexdigest(), TARGET, SEEN
     ),
-    "reset": lambda: HARMLESS_GATE.reset("bmcimg", ADDRESS, MAC),
+    "reset": lambda: HARMLESS_GATE.reset("bmcimg", SEEN),
     "signal": lambda: HARMLESS_GATE.signal("TERM", 4711),
     "cancel": lambda: HARMLESS_GATE.cancel("/sys/x/firmware/secure-update0/cancel"),
     "remove": lambda: HARMLESS_GATE.remove(TARGET),
@@ -375,12 +382,12 @@ def test_no_text_smuggles_a_command_into_a_permitted_one(path: str, address: str
     data = IMAGES["A/csk0"]
     digest = hashlib.sha256(data).hexdigest()
     for issue in (
-        lambda: HARMLESS_GATE.flash(data, digest, path, ADDRESS, MAC),
-        lambda: HARMLESS_GATE.flash(data, digest, TARGET, f"{address} ", MAC),
+        lambda: HARMLESS_GATE.flash(data, digest, path, SEEN),
+        lambda: HARMLESS_GATE.flash(data, digest, TARGET, seen_at(f"{address} ")),
         lambda: HARMLESS_GATE.cancel(path),
         lambda: HARMLESS_GATE.remove(path),
-        lambda: HARMLESS_GATE.reset("bmcimg", f"{address};", MAC),
-        lambda: HARMLESS_GATE.reset("bmcimg", ADDRESS, MAC, f"{name} "),
+        lambda: HARMLESS_GATE.reset("bmcimg", seen_at(f"{address};")),
+        lambda: HARMLESS_GATE.reset("bmcimg", SEEN, f"{name} "),
         lambda: HARMLESS_GATE.signal(f"{name} ", 7),
         lambda: HARMLESS_GATE.signal("TERM", 1),
         lambda: HARMLESS_GATE.signal("TERM", -1),

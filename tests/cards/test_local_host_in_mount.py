@@ -83,7 +83,7 @@ def test_hold_on_the_card_is_that_of_the_host_whoever_takes_it(mounts: MountedLa
         assert holder.stdout.readline() == "held\n"
         assert mounts.ssh(f"flock -n {lock} true").returncode == 1
         busy = hil(mounts, bench, "card", "flash", "here/card0", "A/csk0")
-        assert busy.returncode == 3, busy.stdout + busy.stderr
+        assert busy.returncode == 4, busy.stdout + busy.stderr
         assert mounts.bench.oracle("left/card0")["flash_count"] == 0
     finally:
         holder.communicate(timeout=30)

@@ -6,13 +6,14 @@ eras, written down here as they stand there.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from harness.cards.eras import DEFAULT_IMAGES, Era, Place, find_place, left_over
 from harness.cards.gate import Gate
+from harness.cards.truth import CardTruth
 from harness.errors import HarnessBug, RefusedError
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import Permit
@@ -198,9 +199,16 @@ class Entry:
     name: str = "card0"
     address: str = ADDRESS
     identity: str | None = MAC
+    wear: None = None
 
 
 DATA = b"no image"
+SEEN = CardTruth(address=ADDRESS, identity=MAC, update_status="idle", flash_count=12)
+
+
+def seen_with(interface: str) -> CardTruth:
+    """The card with its driver's update interface in this folder."""
+    return replace(SEEN, sources={"update_status": f"{interface}/status"})
 
 
 @pytest.fixture
@@ -209,14 +217,14 @@ def gate() -> Gate:
 
 
 def flash(gate: Gate, place: Place) -> Permit:
-    return gate.flash(DATA, image_facts(DATA, "x").sha256, FILE, ADDRESS, MAC, place)
+    return gate.flash(DATA, image_facts(DATA, "x").sha256, FILE, SEEN, place)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.era)
 def test_a_permit_covers_the_tools_command_under_the_hold_and_no_other(gate: Gate, place: Place) -> None:
     for permit, line in (
         (flash(gate, place), FLASH[place.era]),
-        (gate.reset("bmcimg", ADDRESS, MAC, place=place), RESET[place.era]),
+        (gate.reset("bmcimg", SEEN, place=place), RESET[place.era]),
     ):
         lock = "flock -F -n -E 75 /run/lock/hil-64-4c-36-00-12-a0.lock"
         assert permit.argv[:2] == ("sh", "-c")
@@ -240,7 +248,7 @@ def test_no_permit_for_an_image_that_is_none_of_the_tools(gate: Gate, era: Era, 
     place = Place(era, image)
     for issue in (
         lambda: flash(gate, place),
-        lambda: gate.reset("bmcimg", ADDRESS, MAC, place=place),
+        lambda: gate.reset("bmcimg", SEEN, place=place),
         lambda: gate.report("fme", ADDRESS, place),
         lambda: gate.clear("n3000-opae", place),
     ):
@@ -272,10 +280,10 @@ IMAGE_LOAD = f"{BMC}/n3000bmc-sec-update.5.auto/fpga_image_load/fpga_image_load0
 def test_a_file_is_named_to_the_security_manager(gate: Gate) -> None:
     path = "/usr/lib/firmware/hil-0011.bin"
     digest = image_facts(DATA, "x").sha256
-    permit = gate.kernel_upload(DATA, digest, path, SECURITY_MANAGER, MAC)
+    permit = gate.kernel_upload(DATA, digest, path, seen_with(SECURITY_MANAGER))
     assert f"printf %s hil-0011.bin > {SECURITY_MANAGER}/filename" in permit.argv[2]
     with pytest.raises(HarnessBug, match="not where the kernel looks"):
-        gate.kernel_upload(DATA, digest, FILE, SECURITY_MANAGER, MAC)
+        gate.kernel_upload(DATA, digest, FILE, seen_with(SECURITY_MANAGER))
     assert shlex.join(gate.cancel(f"{SECURITY_MANAGER}/cancel").argv) == (
         f"sh -c 'echo 1 > {SECURITY_MANAGER}/cancel'"
     )
@@ -288,6 +296,6 @@ def test_the_interfaces_of_generations_a_and_c_are_written_to_by_no_permit(
     digest = image_facts(DATA, "x").sha256
     for path in (FILE, "/usr/lib/firmware/hil-0011.bin"):
         with pytest.raises(HarnessBug):
-            gate.kernel_upload(DATA, digest, path, interface, MAC)
+            gate.kernel_upload(DATA, digest, path, seen_with(interface))
     with pytest.raises(HarnessBug):
         gate.cancel(f"{interface}/cancel")

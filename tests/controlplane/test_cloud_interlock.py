@@ -57,6 +57,7 @@ class Entry:
     irreversible: frozenset[str]
     identity: str | None = "64:4c:36:00:00:01"
     name: str = "card0"
+    wear: None = None
 
 
 @dataclass(frozen=True)

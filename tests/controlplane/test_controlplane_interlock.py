@@ -32,6 +32,7 @@ class Entry:
     irreversible: frozenset[str] = frozenset()
     identity: str | None = "64:4c:36:00:00:01"
     name: str = "card0"
+    wear: None = None
 
 
 @dataclass

@@ -33,6 +33,7 @@ class Entry:
     address: str = CARD
     identity: str | None = None
     irreversible: frozenset[str] = frozenset({"root-key", "key-cancellation"})
+    wear: None = None
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.cards.gate import Gate as CardGate
+from harness.cards.truth import CardTruth
 from harness.controlplane.changes import Change
 from harness.controlplane.gate import Gate as SystemGate
 from harness.errors import LeasedError, LeaseLostError
@@ -108,12 +109,16 @@ def test_a_change_of_a_system_needs_every_card_of_it(lab: RunningLab, store: Lea
     assert permits.command(system, ["system", "host-lock", "controller-0"]).act == "host-lock"
 
 
-FORM = "/sys/x/firmware/secure-update1"
+FORM = f"/sys/bus/pci/devices/{ADDRESS}/firmware/secure-update1"
+SEEN = CardTruth(
+    address=ADDRESS, identity="64:4c:36:00:00:01", update_status="idle",
+    sources={"update_status": f"{FORM}/status"},
+)  # fmt: skip
 WRITES: dict[str, Callable[[CardGate], object]] = {
     "upload": lambda gate: gate.upload(IMAGE, "/tmp/hil-1.bin"),
-    "flash": lambda gate: gate.flash(IMAGE, SHA256, "/tmp/hil-1.bin", ADDRESS, "mac"),
-    "kernel upload": lambda gate: gate.kernel_upload(IMAGE, SHA256, "/tmp/hil-1.bin", FORM, "mac"),
-    "reset": lambda gate: gate.reset("bmcimg", ADDRESS, "mac"),
+    "flash": lambda gate: gate.flash(IMAGE, SHA256, "/tmp/hil-1.bin", SEEN),
+    "kernel upload": lambda gate: gate.kernel_upload(IMAGE, SHA256, "/tmp/hil-1.bin", SEEN),
+    "reset": lambda gate: gate.reset("bmcimg", SEEN),
     "cancel": lambda gate: gate.cancel(f"{FORM}/cancel"),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InfrastructureError
+from harness.errors import InfrastructureError, RefusedError
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import Authority
 from harness.hosts.protocol import CommandResult
@@ -43,9 +43,7 @@ def test_the_command_runs_when_nobody_holds_the_card(tmp_path: Path) -> None:
 def test_a_card_in_use_is_refused_and_its_holder_is_named(tmp_path: Path) -> None:
     with holding(tmp_path) as process:
         result = run(tmp_path, "touch", str(tmp_path / "flashed"))
-        with pytest.raises(
-            InfrastructureError, match=rf"process {process.pid} \(.*fpgasupdate {ADDRESS}.*\)"
-        ):
+        with pytest.raises(RefusedError, match=rf"process {process.pid} \(.*fpgasupdate {ADDRESS}.*\)"):
             check_begun(HOST, result, "bench/card0", ADDRESS)
     assert not (tmp_path / "flashed").exists()
 
