@@ -9,7 +9,7 @@ import pytest
 
 from harness.plugin.scenario import Scenario
 from harness.plugin.session import HilSession
-from harness.plugin.system_fixtures import chosen
+from harness.plugin.system_fixtures import chosen, note_settings
 
 if TYPE_CHECKING:
     from harness.lab.system_bench import Way
@@ -42,5 +42,6 @@ def cloud(
         CloudBench(running, name, hil.history, way=hil_way, allowed=hil.allowed_on_real) as bench,
     ):
         made = Cloud(hil, bench, images)
-        made.look()
+        note_settings(request, hil, own, hil_way, cloud=name)
+        bench.look()
         yield made

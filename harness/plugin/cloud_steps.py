@@ -34,6 +34,7 @@ def card_of_cloud(cloud: Cloud, card: str, *, root: str | None = None, boots_at:
     max_parallel="count",
     stop_on_failure="flag",
     group="text",
+    cloud_name="text",
 )
 def create_strategy(
     cloud: Cloud,
@@ -42,6 +43,7 @@ def create_strategy(
     max_parallel: int | None = None,
     stop_on_failure: bool = False,
     group: str | None = None,
+    cloud_name: str | None = None,
 ) -> None:
     """Create the firmware strategy: serial or parallel."""
     cloud.create_strategy(
@@ -49,6 +51,7 @@ def create_strategy(
         max_parallel=max_parallel,
         stop_on_failure=stop_on_failure,
         group=group,
+        cloud_name=cloud_name,
     )
 
 
@@ -91,6 +94,7 @@ def delete_strategy(cloud: Cloud) -> None:
     max_parallel="count",
     stop_on_failure="flag",
     group="text",
+    cloud_name="text",
 )
 def orchestrate(
     cloud: Cloud,
@@ -100,6 +104,7 @@ def orchestrate(
     max_parallel: int | None = None,
     stop_on_failure: bool = False,
     group: str | None = None,
+    cloud_name: str | None = None,
 ) -> None:
     """Create a strategy, apply it, wait until it has ended, and hold it to the state that it must end in."""
     found = cloud.orchestrate(
@@ -107,8 +112,19 @@ def orchestrate(
         max_parallel=max_parallel,
         stop_on_failure=stop_on_failure,
         group=group,
+        cloud_name=cloud_name,
     ).state
     assert not state or found == state, f"the strategy is {found}, and it must be {state}"
+
+
+@is_step("restart-vim", of="cloud", subcloud="text")
+def restart_vim(cloud: Cloud, subcloud: str) -> None:
+    """Restart the VIM of a subcloud alone; the strategy that it carries out goes on."""
+    from harness.inventory.entries import unknown_name
+
+    if subcloud not in cloud.subclouds:
+        raise unknown_name("subcloud", subcloud, list(cloud.subclouds), cloud.bench.name)
+    cloud.restart_vim(subcloud)
 
 
 @is_step("audit-cloud", of="cloud")

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from harness.errors import ConfigurationError, ControlPlaneError, DeadlineError, InfrastructureError
 from harness.judgement.records import Fault, Subject
+
+# Imported for the steps that methods here are taken as.
+from harness.plugin import cloud_steps  # noqa: F401
 from harness.plugin.scenario import step
 from harness.plugin.systems import System
+from harness.scenarios.journal import taking
 from harness.scenarios.prepare import NotApplicable, prepare
+from harness.scenarios.steps import STEPS, is_step, taken_as
 
 if TYPE_CHECKING:
     from harness.controlplane.cloud_driver import CloudDriver
@@ -34,15 +39,17 @@ _REAL_AUDIT_DEADLINE: Final = 600.0
 _DELETION_DEADLINE: Final = 60.0
 #: Lab seconds after which an agent has told of a card that was fitted meanwhile.
 _INVENTORY_SECONDS: Final = 300.0
+#: The place of what the controller's own sysinv is asked past the vault; no step of a file goes there.
+REGION_ONE: Final = "RegionOne"
 #: Troubles that only show where hosts are updated, which an orchestration does in subclouds.
-_OF_SUBCLOUDS: Final = ("api-down-after-unlock", "slow")
+_OF_SUBCLOUDS: Final = ("api-down-after-unlock", "host-update-null", "slow")
 
 
 @dataclass
 class _Part(System):
     """One system of a cloud: what follows its acts is a look at the whole cloud."""
 
-    cloud: CloudBench
+    cloud: CloudBench = field(kw_only=True)
 
     def look(self) -> None:
         """Record what every system of the cloud says now, and what their cards show."""
@@ -62,13 +69,15 @@ class Cloud:
     controller: System = field(init=False)
     subclouds: Mapping[str, System] = field(init=False)
     _point: str = field(default="between-acts", init=False)
+    #: The card that is held while a strategy goes on; empty: none is.
+    _held: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         self.controller = self._part(self.bench.controller)
-        self.subclouds = {name: self._part(system) for name, system in self.bench.subclouds.items()}
+        self.subclouds = {name: self._part(system, name) for name, system in self.bench.subclouds.items()}
 
-    def _part(self, system: SystemBench) -> System:
-        return _Part(self.session, system, self.shelf, self.bench)
+    def _part(self, system: SystemBench, place: str = "") -> System:
+        return _Part(self.session, system, self.shelf, place, cloud=self.bench)
 
     @property
     def driver(self) -> CloudDriver:
@@ -78,10 +87,11 @@ class Cloud:
     @property
     def region_one(self) -> System:
         """The controller's images as its own sysinv takes them, past the vault and the subclouds."""
-        return self._part(self.bench.region_one)
+        return self._part(self.bench.region_one, REGION_ONE)
 
     # -- cards ----------------------------------------------------------------------------------------
 
+    @taken_as("card-of-cloud")
     def given(self, card: str, *, boots_at: str | None = None, **state: Any) -> None:
         """Have a card, such as ``subcloud1/card0``, in a state (as the marker ``hil_given`` says it).
 
@@ -114,6 +124,7 @@ class Cloud:
 
     # -- the strategy ---------------------------------------------------------------------------------
 
+    @taken_as("create-strategy")
     def create_strategy(self, **options: Any) -> Strategy:
         """Create the firmware strategy; ``options`` of
         :class:`harness.controlplane.cloud_protocol.StrategyOptions`."""
@@ -122,11 +133,13 @@ class Cloud:
         with self._doing("create the strategy"):
             return self.driver.create_strategy(StrategyOptions(**options))
 
+    @taken_as("apply-strategy")
     def apply_strategy(self) -> None:
         """Have the strategy begin; it goes on by itself, also in an emulated lab."""
         with self._doing("apply the strategy"):
             self.driver.apply_strategy()
 
+    @taken_as("abort-strategy")
     def abort_strategy(self) -> None:
         """Ask that the strategy begins with no more subclouds."""
         with self._doing("abort the strategy"):
@@ -144,19 +157,32 @@ class Cloud:
         from harness.faults.points import check_point
 
         bench = self._emulated(f"holding {card} while it is {phase}")
+        with taking(STEPS["hold-strategy"], {"card": card, "at": phase}) as inner:
+            bench.hold(card, check_point(phase))
+            try:
+                self.apply_strategy()
+                self._come_to(card, phase)
+                self._held = card
+                with inner():
+                    yield self.go_on
+            finally:
+                self._point, self._held = "between-acts", ""
+                bench.release(card)
 
-        def go_on(to: str) -> None:
-            bench.hold(card, check_point(to))
-            self._come_to(card, to)
+    @is_step("go-on", of="cloud", to="flash-point")
+    def go_on(self, to: str) -> None:
+        """Let the card that is held with the strategy go on to a later phase of its update.
 
-        bench.hold(card, check_point(phase))
-        try:
-            self.apply_strategy()
-            self._come_to(card, phase)
-            yield go_on
-        finally:
-            self._point = "between-acts"
-            bench.release(card)
+        :raises ConfigurationError: none is held. :raises ControlPlaneError: it does not come to it.
+        """
+        from harness.faults.points import check_point
+
+        if not self._held:
+            raise ConfigurationError(
+                "No card is held that could go on.", hint="It is a step within `hold-strategy`."
+            )
+        self._emulated(f"holding {self._held}").hold(self._held, check_point(to))
+        self._come_to(self._held, to)
 
     def _come_to(self, card: str, phase: str) -> None:
         """Wait until the card is held; no longer than the strategy goes on."""
@@ -187,6 +213,7 @@ class Cloud:
             return "the strategy is gone"
         return shown(strategy) if strategy.state in ENDED else None
 
+    @taken_as("wait-for-strategy", states="state")
     def wait_for_strategy(self, *states: str, deadline: float | None = None) -> Strategy:
         """Wait until the strategy has one of ``states``, without any: has ended; look, and return it.
 
@@ -200,12 +227,14 @@ class Cloud:
                 self._reach_again()
                 self.look()
 
+    @taken_as("orchestrate")
     def orchestrate(self, **options: Any) -> Strategy:
         """Create a strategy, apply it, and wait until it has ended; return it, however it has."""
         self.create_strategy(**options)
         self.apply_strategy()
         return self.wait_for_strategy()
 
+    @taken_as("delete-strategy")
     def delete_strategy(self) -> None:
         """Delete the strategy, and wait until it is gone."""
         with self._doing("delete the strategy"):
@@ -227,6 +256,7 @@ class Cloud:
 
     # -- what else happens ----------------------------------------------------------------------------
 
+    @taken_as("audit-cloud")
     def audit(self) -> None:
         """Let the audit pass that a change or the end of a strategy has forced, and look."""
         with self._doing("the audit"):
@@ -240,6 +270,7 @@ class Cloud:
                 self.bench.pass_time(_AUDIT_SECONDS)
             self.look()
 
+    @taken_as("disturb-cloud")
     def disturb(
         self, name: str, value: int | float | str | bool | None = None, *, subcloud: str | None = None
     ) -> None:
@@ -265,10 +296,21 @@ class Cloud:
             Fault(point=self._point, action=name, subject=subject, state=state, detail=detail)
         )
 
+    def restart_vim(self, subcloud: str) -> None:
+        """Restart the VIM of a subcloud alone, as its service manager does; what it carries out goes on.
+
+        :raises InfrastructureError: the service manager of its controller does not do that.
+        """
+        with step(self.session, subcloud, "restart the VIM"):
+            host = self.bench.subclouds[subcloud].restart_vim()
+            self._struck("restart-vim", Subject("record", subcloud), f"on {host}")
+
+    @taken_as("look")
     def look(self) -> None:
         """Record what every system of the cloud says now, and what their cards show."""
         self.bench.look()
 
+    @taken_as("wait")
     def pass_time(self, seconds: float) -> None:
         """Let lab time pass, and look."""
         with self._doing(f"{seconds:g} s of lab time"):

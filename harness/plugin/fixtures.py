@@ -11,9 +11,10 @@ import pytest
 from harness.errors import BlockedError
 from harness.plugin.judging import FAILURE, Failure
 from harness.plugin.markers import given_of, required_by
-from harness.plugin.operations import Flash, restored_after_failure
-from harness.plugin.scenario import Scenario, device_of, new_scenario, step
+from harness.plugin.operations import Flash, Wait, have, restored_after_failure
+from harness.plugin.scenario import Scenario, device_of, new_scenario
 from harness.plugin.session import SESSION, HilSession
+from harness.scenarios.journal import note_setting
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
@@ -69,13 +70,12 @@ def judge(hil_scenario: Scenario) -> Callable[[], ScenarioJudgement]:
 
 
 @pytest.fixture
-def wait(request: pytest.FixtureRequest, hil: HilSession) -> Callable[[float], None]:
+def wait(request: pytest.FixtureRequest, hil: HilSession) -> Wait:
     """Lets time pass: ``wait(600)``. Lab time where the lab is emulated; a scenario's system is looked at."""
     for name in ("cloud", "system"):
         if name in request.fixturenames:
-            passes: Callable[[float], None] = request.getfixturevalue(name).pass_time
-            return passes
-    return time.sleep if hil.lab.bench is None else hil.lab.bench.pass_time
+            return Wait(request.getfixturevalue(name).pass_time)
+    return Wait(time.sleep if hil.lab.bench is None else hil.lab.bench.pass_time)
 
 
 @pytest.fixture
@@ -117,6 +117,8 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
             driver = hil.card(name)
             with restored_after_failure(hil, driver, failure):
                 _prepare(request.node, hil, driver)
+                needs = required_by(request.node)
+                note_setting(hil.history, card=given_of(request.node), needs=needs, device=name)
                 yield driver
 
 
@@ -126,13 +128,10 @@ def _prepare(item: pytest.Item, hil: HilSession, driver: CardDriver) -> None:
         return
     from harness.plugin.images import RootHashes
     from harness.scenarios.given import Given
-    from harness.scenarios.prepare import prepare
 
     wanted = Given.parse(given, RootHashes(hil.images))
     item.config.hook.pytest_hil_card_prepare(card=driver, given=wanted)
-    words = ", ".join(f"{name} {value}" for name, value in given.items())
-    with step(hil, driver.name, f"prepare: {words}"):
-        prepare(driver, wanted, hil.bench_of(driver.host.name))
+    have(hil, driver, given)
 
 
 def _require(item: pytest.Item, hil: HilSession, host: str) -> None:

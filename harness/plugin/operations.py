@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import ConfigurationError, HarnessError, UnreachableError
 from harness.interruption import uninterrupted
@@ -106,6 +106,45 @@ class Flash:
         """Reset the card with `rsu bmcimg`, which activates what was flashed."""
         with step(self.session, self.card.name, "reset"):
             self.card.reset()
+
+    @is_step("fit", of="flash", root="root", cancelled="csk-ids", flash_count="count", bmc_root="root")
+    def fit(
+        self,
+        root: str | None = None,
+        *,
+        cancelled: Sequence[int] | None = None,
+        flash_count: int | None = None,
+        bmc_root: str | None = None,
+    ) -> None:
+        """Have the card in a state, as `given` says it: another card where the lab can fit one.
+
+        :raises NotApplicable: it is in another state, and the lab cannot change that.
+        """
+        said = {"root": root, "cancelled": cancelled, "flash_count": flash_count, "bmc_root": bmc_root}
+        have(self.session, self.card, {name: value for name, value in said.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The ``wait`` fixture: lets time pass."""
+
+    passes: Callable[[float], None]
+
+    @is_step("wait", of="wait", seconds="seconds")
+    def __call__(self, seconds: float) -> None:
+        """Let time pass: lab time where the lab is emulated; a StarlingX system is looked at afterwards."""
+        self.passes(seconds)
+
+
+def have(session: HilSession, card: CardDriver, state: Mapping[str, Any]) -> None:
+    """Have ``card`` in a state, as the marker ``hil_given`` says it; raises as :meth:`Flash.fit`."""
+    from harness.plugin.images import RootHashes
+    from harness.scenarios.given import Given
+    from harness.scenarios.prepare import prepare
+
+    words = ", ".join(f"{name} {value}" for name, value in state.items())
+    with step(session, card.name, f"prepare: {words}"):
+        prepare(card, Given.parse(state, RootHashes(session.images)), session.bench_of(card.host.name))
 
 
 @contextmanager

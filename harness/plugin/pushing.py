@@ -34,7 +34,7 @@ class ContentShelf(Mapping[str, Content]):
     """
 
     def __init__(self, seed: str) -> None:
-        self._seed = seed
+        self.seed = seed
         self._made: dict[str, Content] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -52,7 +52,7 @@ class ContentShelf(Mapping[str, Content]):
                 hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(RECIPES)}.",
             )
         if name not in self._made:
-            self._made[name] = made(RECIPES[name](self._seed))
+            self._made[name] = made(RECIPES[name](self.seed))
         return self._made[name]
 
 
@@ -88,6 +88,7 @@ class Push:
     #: What the registry does to a push that the scenario does not disturb; None: nothing.
     struck: Struck | None = None
     _faults: list[PushFault | BetweenPushes] = field(default_factory=list)
+    _begun: int = 1
     _pushed: dict[int, tuple[PushDriver, str, str]] = field(default_factory=dict)
 
     @is_step(
@@ -197,6 +198,13 @@ class Push:
         self._faults.append(fault)
         with step(self.session, self.bench.name, f"{action} between pushes"):
             fault.strike()
+
+    @is_step("new-repository", of="push")
+    def new_repository(self) -> None:
+        """Go on in another repository, with images of which no blob was pushed before."""
+        self._begun += 1
+        self.shelf = ContentShelf(f"{self.shelf.seed} {self._begun}")
+        self.repository = repository_of(f"{self.repository} {self._begun}")
 
     @is_step("restore-registry", of="push")
     def undo_all(self) -> None:

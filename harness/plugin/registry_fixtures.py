@@ -13,6 +13,7 @@ import pytest
 from harness.plugin.markers import REGISTRY
 from harness.plugin.scenario import Scenario
 from harness.plugin.session import HilSession
+from harness.scenarios.journal import note_setting
 
 if TYPE_CHECKING:
     from harness.lab.push_bench import PushBench
@@ -82,7 +83,9 @@ def registry(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scen
     if not hil.lab_entry.registries:
         raise NotApplicable(f"the lab {hil.lab_entry.name} has no registry")
     registries: Registries = request.getfixturevalue("hil_registries")
-    bench = registries.bench(hil.registry_name or _registry_of(request.node, hil))
+    named = _registry_of(request.node, hil)
+    note_setting(hil.history, registry=named or "", through=hil.registry_name or "")
+    bench = registries.bench(hil.registry_name or named)
     bench.registry.wait_ready()
     return bench
 

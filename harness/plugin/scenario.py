@@ -13,6 +13,7 @@ from harness.errors import InfrastructureError
 from harness.judgement.model import Expectation
 from harness.judgement.records import ScenarioEnded, ScenarioStarted, Subject
 from harness.plugin.markers import expectation_of
+from harness.scenarios.journal import end_journal, keep_journal
 
 if TYPE_CHECKING:
     from harness.judgement.judge import ScenarioJudgement
@@ -42,6 +43,7 @@ class Scenario:
         history = self.session.history
         # Set first: what cannot be written is kept in memory, and judged.
         self.first_record = len(history.records) + 1
+        keep_journal(history)
         history.add(ScenarioStarted(scenario=self.name, subject=self.subject, expects=self.expects.to_json()))
 
     def end(self, state: str = "finished", reason: str = "") -> None:
@@ -49,6 +51,7 @@ class Scenario:
         if self._ended or not self.begun:
             return
         self._ended = True
+        end_journal()
         for callback in self.before_end:
             with suppress(InfrastructureError):  # the history remembers that it could not be written
                 callback()

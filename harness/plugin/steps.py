@@ -53,12 +53,6 @@ def runs(flash: Flash, image: str) -> None:
     assert found == wanted, f"{flash.card.name} runs {found}, and {image} is {wanted}"
 
 
-@is_step("wait", of="wait", seconds="seconds")
-def wait(wait: Callable[[float], None], seconds: float) -> None:
-    """Let time pass: lab time where the lab is emulated; a StarlingX system is looked at afterwards."""
-    wait(seconds)
-
-
 # -- registries ---------------------------------------------------------------------------------------
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.errors import ConfigurationError
 from harness.plugin.markers import given_of
+from harness.plugin.releases import release_of
 from harness.plugin.scenario import Scenario, step
 from harness.plugin.session import HilSession
+from harness.scenarios.journal import note_setting
 
 if TYPE_CHECKING:
-    from harness.inventory.model import Lab
+    from harness.inventory.model import Inventory, Lab
     from harness.lab.releases import Release
     from harness.lab.system_bench import SystemBench, Way
     from harness.plugin.images import ImageShelf
@@ -53,8 +55,9 @@ def system(
     ):
         made = System(hil, bench, images)
         _prepare(request.node, hil, bench)
+        note_settings(request, hil, own, hil_way, system=name)
         hil_scenario.before_end.append(made.faults.settle)
-        made.look()
+        bench.look()
         yield made
 
 
@@ -86,7 +89,6 @@ def chosen(
     :raises NotApplicable: the lab has none, another way was asked for, or a real one is what it is.
     """
     from harness.lab.releases import CORRECTED
-    from harness.plugin.releases import release_of
     from harness.scenarios.prepare import NotApplicable
 
     if hil_way != (request.config.getoption("hil_way") or hil_way):
@@ -101,6 +103,44 @@ def chosen(
     if release == CORRECTED and lab.controllers[name].emulated is None:
         raise NotApplicable(f"{name} is real, and no real {kind[0]} is without known defects")
     return lab_name, name, release
+
+
+def note_settings(
+    request: pytest.FixtureRequest, hil: HilSession, own: Inventory, way: Way, **name: str
+) -> None:
+    """Record what the system or cloud of a scenario is, and by which way it is asked.
+
+    Its lab and name only where the scenario itself says them.
+    """
+    lab = own.lab(None)
+    marker = request.node.get_closest_marker("hil_lab")
+    note_setting(
+        hil.history,
+        lab=str(marker.args[0]) if marker is not None and marker.args else "",
+        way=way,
+        release=_release_of(lab, release_of(request.node)),
+        card=given_of(request.node),
+        **(name if hasattr(request, "param") else {}),
+    )
+
+
+def _release_of(lab: Lab, said: Release) -> dict[str, Any]:
+    """Return the release of the emulated systems of a lab, with what else was said of its defects.
+
+    Empty where they are real, or differ and nothing was said.
+    """
+    emulated = {
+        (each.emulated.release, each.emulated.defects, each.emulated.corrected_defects)
+        for each in lab.controllers.values()
+        if each.emulated is not None
+    }
+    if len(emulated) != 1:
+        return {"name": said.name, **said.to_json()} if said.name else {}
+    ((name, defects, corrected),) = emulated
+    besides = [defect for defect in said.defects if defect not in defects]
+    without = [defect for defect in said.without if defect not in corrected]
+    found = {"name": name, "defects": [*defects, *besides], "corrected_defects": [*corrected, *without]}
+    return {key: value for key, value in found.items() if value}
 
 
 def lab_of(node: pytest.Item, hil: HilSession) -> str | None:

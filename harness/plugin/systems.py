@@ -13,7 +13,7 @@ from harness.errors import ConfigurationError, ControlPlaneError, LinkLostError
 from harness.judgement.records import Observation, Subject
 from harness.plugin.scenario import step
 from harness.plugin.system_faults import SystemFaults
-from harness.scenarios.steps import is_step
+from harness.scenarios.steps import is_step, taken_as
 
 if TYPE_CHECKING:
     from harness.controlplane.driver import SystemDriver
@@ -36,11 +36,15 @@ _REAL_BOOT_DEADLINE: Final = 3600.0
 
 @dataclass
 class System:
-    """The ``system`` fixture: one StarlingX system. A look follows every act that owes or takes something."""
+    """The ``system`` fixture: one StarlingX system. A look follows every act that owes or takes something.
+
+    ``place``: the subcloud that it is of a cloud; empty: the system that a scenario is about.
+    """
 
     session: HilSession
     bench: SystemBench
     shelf: ImageShelf
+    place: str = ""
 
     def __post_init__(self) -> None:
         self.faults = SystemFaults(self.bench)
@@ -104,7 +108,14 @@ class System:
         with self._act(f"unlabel {address}"):
             self.driver.remove_labels(hostname, address, keys)
 
-    @is_step("update", of="system")
+    @is_step("enable-device", of="system", on="flag", device="text")
+    def enable_device(self, on: bool = True, *, device: str = "") -> None:
+        """Have the first card enabled, or another one by its name, or disabled; its host must be locked."""
+        hostname, address = self._place(device)
+        with self._act(f"{'enable' if on else 'disable'} {address}", look=False):
+            self.driver.enable_device(hostname, address, on)
+
+    @is_step("update", of="system", watch="flag")
     def update(self, *, watch: bool = False) -> None:
         """Have every host write what is owed to its cards, and wait until it does nothing more.
 
@@ -223,6 +234,7 @@ class System:
         """Record what the system says now, and what its cards show."""
         self.bench.look()
 
+    @taken_as("wait")
     def pass_time(self, seconds: float) -> None:
         """Let lab time pass, and look."""
         with self._act(f"{seconds:g} s of lab time"):

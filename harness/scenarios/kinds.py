@@ -26,6 +26,7 @@ from harness.faults.points import POINTS
 from harness.faults.registry_actions import ACTIONS, registry_action
 from harness.faults.registry_points import FaultPoint
 from harness.inventory.entries import nearest
+from harness.inventory.forms import CskId
 from harness.inventory.placed import guess
 from harness.judgement.model import Outcome, VerdictKind
 from harness.judgement.records import Promise
@@ -179,6 +180,7 @@ KINDS: Mapping[str, Any] = {
     "fields": dict[str, Any],
     "count": Count,
     "root": RootName,
+    "csk-ids": Annotated[tuple[CskId, ...], BeforeValidator(listed)],
     "value": StrictInt | float | StrictBool | str,
     "result": Result,
     "results": Annotated[tuple[Result, ...], BeforeValidator(listed), Field(min_length=1)],

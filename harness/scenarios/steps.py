@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from harness.errors import HarnessBug
+from harness.scenarios.journal import take, taking
 
 F = TypeVar("F", bound=Callable[..., Any])
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -80,7 +82,45 @@ def is_step(name: str, /, *, of: str, **kinds: str) -> Callable[[F], F]:
         known = STEPS.get(name)
         if known is not None and known.call.__qualname__ != call.__qualname__:
             raise HarnessBug(f"Two methods are the step {name!r}: {known.call} and {call}.")
-        STEPS[name] = Step(name, of, call, kinds)
-        return call
+
+        @wraps(call)
+        def taken(*given: Any, **options: Any) -> Any:
+            return take(step, call, given, options)
+
+        STEPS[name] = step = Step(name, of, taken, kinds)
+        return cast("F", taken)
 
     return register
+
+
+def taken_as(name: str, /, **renamed: str) -> Callable[[F], F]:
+    """Let a method that Python scenarios call be recorded as the step ``name``, which is another function.
+
+    :param renamed: argument of the method -> that of the step. Keywords without a name of their own are
+        arguments of the step; a list of one stands for what is in it.
+    """
+
+    def register(call: F) -> F:
+        @wraps(call)
+        def taken(fixture: Any, *given: Any, **options: Any) -> Any:
+            said = _as_step(inspect.signature(call).bind(fixture, *given, **options), renamed)
+            with taking(STEPS[name], said, getattr(fixture, "place", "")):
+                return call(fixture, *given, **options)
+
+        return cast("F", taken)
+
+    return register
+
+
+def _as_step(bound: inspect.BoundArguments, renamed: Mapping[str, str]) -> dict[str, Any]:
+    _, *parameters = bound.signature.parameters.values()
+    said: dict[str, Any] = {}
+    for each in parameters:
+        value = bound.arguments.get(each.name)
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            said |= value or {}
+        elif each.kind is inspect.Parameter.VAR_POSITIONAL and value and len(value) == 1:
+            said[renamed.get(each.name, each.name)] = value[0]
+        else:
+            said[renamed.get(each.name, each.name)] = value
+    return {name: value for name, value in said.items() if value is not None and value != ()}
