@@ -20,6 +20,9 @@ pytest_plugins = ("pytester", "support.mounted")
 #: Runs that tests start are of no interest to later ones; a test of the index names its own.
 os.environ["HIL_STORE"] = "none"
 
+#: labgrid is here to be asked; its own plugin would cost each run that a test starts half a second.
+os.environ["PYTEST_ADDOPTS"] = "-p no:labgrid"
+
 #: Seconds that what is ending at the end of a session may take to be gone.
 GRACE = 5.0
 

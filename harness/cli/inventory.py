@@ -88,6 +88,41 @@ def show(file: FileArgument = None, lab: LabOption = None, output: FormOption = 
 
 
 @app.command(
+    short_help="Print the places of a labgrid coordinator as an inventory.",
+    epilog="Examples:\n\n  hil inventory labgrid > lab.yaml\n\n"
+    "  hil inventory labgrid n3000-east n3000-west --coordinator lab.example",
+)
+def labgrid(
+    places: Annotated[
+        list[str] | None, typer.Argument(metavar="[PLACE]...", help="Only these; default: all.")
+    ] = None,
+    coordinator: Annotated[
+        str, typer.Option(envvar="LG_COORDINATOR", help="HOST[:PORT] of the coordinator.")
+    ] = "127.0.0.1",
+) -> None:
+    """Print the places of a labgrid coordinator as an inventory: a host for each that has a NetworkService.
+
+    A tag `card0=0000:b2:00.0` of a place is a card of the host, `card0_identity=64:4c:36:12:34:56` says which
+    one. What may be done to it that cannot be undone is never taken over: that is for the inventory to say.
+    """
+    from harness.errors import ConfigurationError
+    from harness.inventory.places import coordinator_address
+    from harness.lab.imported_places import imported
+    from harness.leases.labgrid import Coordinator
+    from harness.leases.owner import this_person
+
+    try:
+        address = coordinator_address(coordinator)
+    except ValueError as error:
+        raise ConfigurationError(f"--coordinator: {error}.") from None
+    user, _, machine = this_person().name.partition("@")
+    found = imported(address, Coordinator(address, f"{machine}/{user}").places(), places or ())
+    for name, why in found.left_out.items():
+        typer.echo(f"left out {name}: {why}", err=True)
+    typer.echo(found.text, nl=False)
+
+
+@app.command(
     short_help="Print every key and what it may hold.",
     epilog="Example:  hil inventory schema -o json > inventory.schema.json",
 )

@@ -33,6 +33,7 @@ from harness.inventory.forms import (
     Url,
     User,
 )
+from harness.inventory.places import LabgridPlace
 from harness.inventory.registries import Registry
 
 Irreversible = Literal["root-key", "key-cancellation"]
@@ -187,6 +188,7 @@ class Host(Named):
     """A machine with cards in it, reached in exactly one way: emulated, over SSH, or local.
 
     ``system``: the controller it belongs to. ``upload_dir``: where images are put for a flash.
+    ``labgrid``: the place that stands for it in labgrid.
     """
 
     system: str | None = None
@@ -194,6 +196,7 @@ class Host(Named):
     ssh: SshAccess | None = None
     local: StrictBool = False
     power: Power | None = None
+    labgrid: LabgridPlace | None = None
     sysfs: RemotePath = "/sys"
     upload_dir: UploadDir = "/tmp"
     tools: Tools = Tools()
@@ -218,6 +221,8 @@ class Host(Named):
             raise ValueError(
                 f"give exactly one of emulated, ssh and local: true; it has {' and '.join(given) or 'none'}"
             )
+        if self.emulated and self.labgrid:
+            raise EntryError("belongs to a real host", "labgrid")
         if self.emulated and self.power:
             raise ValueError("an emulated host switches its own power; leave 'power' out")
         for name, card in self.cards.items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import UnreachableError
+from harness.lab.health import LabHealth
 
 if TYPE_CHECKING:
     from harness.hosts.access import Access
@@ -45,21 +46,26 @@ def leases_of(
     index: str | None = None,
     *,
     wait: float = 0.0,
+    worker: bool = False,
 ) -> LeaseHolder:
     """Return what holds the leases of this process, in the run of that name; nothing is opened yet.
 
-    :param wait: seconds that a card which somebody else has is waited for.
+    :param wait: seconds that a card which somebody else has is waited for. :param worker: another process of
+        the run, which outlives this one, takes the places of labgrid.
     The rest as for :func:`harness.leases.store.leases_url`.
     """
     from harness.leases.holder import LeaseHolder
     from harness.leases.owner import this_process
+    from harness.leases.places import Places
 
     def opened() -> LeaseStore:
         from harness.leases.store import LeaseStore, leases_url
 
         return LeaseStore(leases_url(reports, said, index))
 
-    return LeaseHolder(opened, this_process(run), wait=wait)
+    owner = this_process(run)
+    places = Places(run, None if worker else lambda: LeaseHolder(opened, owner, wait=wait))
+    return LeaseHolder(opened, owner, wait=wait, places=places)
 
 
 def _connected(host: Host, access: Callable[[str], Access | None]) -> closing[Reached]:
@@ -85,6 +91,12 @@ class LabLeases:
         self.reach: Callable[[Host], AbstractContextManager[Reached]] = lambda host: _connected(host, access)
         #: What a card is wanted for, for those who want it too.
         self.reason = _REASON
+        #: How far its cards are to be trusted; asked before one is written to.
+        self.health = LabHealth(entry, self._shared_key, holder)
+
+    def _shared_key(self, name: str) -> str | None:
+        host, card = self._entry.card(name)
+        return lease_key(host, card, self._kept) if self.needs(host) else None
 
     def needs(self, host: Host) -> bool:
         """Return whether others can reach the cards of ``host``."""
@@ -96,8 +108,8 @@ class LabLeases:
 
         Errors as of :meth:`hold`.
         """
-        self.hold(name)
         try:
+            self.hold(name)
             yield
         finally:
             self._holder.give_back()
@@ -106,20 +118,28 @@ class LabLeases:
         """Have the lease of the card ``host/card`` until it is given back, once the card is idle.
 
         :param at_rest: the host must say that it is; else one that does not answer is let pass.
-        :raises LeasedError: somebody else has it. :raises LeaseLostError: it was ours.
-        :raises InfrastructureError: the leases, or the host, do not answer.
+        :raises BlockedError: its health keeps it from runs, or a check of it.
+        :raises LeasedError: somebody else has it, or its host in labgrid.
+        :raises LeaseLostError: it was ours.
+        :raises InfrastructureError: the leases, labgrid, or the host, do not answer.
         :raises DeadlineError: an update that somebody began does not end.
         """
         host, card = self._entry.card(name)
         if not self.needs(host):
             return
+        key = lease_key(host, card, self._kept)
+        if not self._holder.holds(key):
+            self.health.require(name)
+        if host.labgrid is not None and self._holder.places is not None:
+            self._holder.places.hold(host.labgrid)
 
         def settle() -> None:
             with suppress(*(() if at_rest else (UnreachableError,))):
                 self._wait_until_idle(host, card)
 
-        key = lease_key(host, card, self._kept)
         self._holder.hold(key, name, self.reason, settle=settle)
+        if at_rest:
+            self.health.check(name, self.reach)
 
     def check(self, name: str, *, at_rest: bool = True) -> None:
         """Return if the card ``host/card`` may be written to now; takes its lease where we have none yet.

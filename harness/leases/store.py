@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,11 +38,15 @@ def leases_url(reports: Path, said: str | None = None, index: str | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write to a card. ``token`` is greater than that of everybody who had it before."""
+    """The right to write to a card. ``token`` is greater than that of everybody who had it before.
+
+    ``before``: who had it last; None where nobody had it yet, or where it was not asked.
+    """
 
     card: str
     name: str
     token: int
+    before: Owner | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class LeaseStore(KeptStore):
                 f"{held}; nothing was changed.",
                 hint="Wait for it, or see `hil lease list`; `hil lease break` ends it for its owner.",
             )
-        return Lease(card, name, row.token + 1)
+        return Lease(card, name, row.token + 1, _owner(row) if row.token else None)
 
     def renew(self, lease: Lease) -> None:
         """Have the lease for its TTL from now on; this is the check before a write as well.
@@ -202,7 +206,10 @@ def _held(row: Any) -> Held | None:
     """Return the lease in a row of the table; None where nobody has it."""
     if row is None or not row.held:
         return None
-    owner = Owner(row.owner, row.machine, row.pid, row.started, row.place)
     now = float(row.now)
     left = min(row.renewed, now) + row.ttl - now
-    return Held(Lease(row.card, row.name, row.token), owner, row.reason, now - row.taken, left)
+    return Held(Lease(row.card, row.name, row.token), _owner(row), row.reason, now - row.taken, left)
+
+
+def _owner(row: Any) -> Owner:
+    return Owner(row.owner, row.machine, row.pid, row.started, row.place)

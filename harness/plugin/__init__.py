@@ -139,7 +139,9 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodeready(node: Any) -> None:
     """Know the workers, so that they can be told of an interruption."""
-    node.config.stash[SESSION].workers.add(node)
+    session = node.config.stash[SESSION]
+    session.workers.add(node)
+    session.take_places()
 
 
 @pytest.hookimpl(optionalhook=True)

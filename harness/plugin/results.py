@@ -87,5 +87,9 @@ def print_summary(reporter: TerminalReporter, config: pytest.Config) -> None:
         reporter.section("held to the truth", sep="=")
         for line in render(judgement, run_dir, colour=reporter._tw.hasmarkup).splitlines():
             reporter.line(line)
+    else:  # nothing was recorded; what kept scenarios from running is told all the same
+        for state in ("infra", "blocked", "refused"):
+            for report in reporter.getreports(state):
+                reporter.line(f"{report.nodeid}: {report.longrepr}")
     for error in config.stash.get(TROUBLES, []):
         reporter.line(f"ERROR: {error}", red=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,8 @@ class HilSession:
 
         said: str | None = self._config.getoption("hil_leases")
         index, wait = (self._config.getoption(name) for name in ("hil_store", "hil_lease_wait"))
-        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, index, wait=wait)
+        worker = bool(self.worker)
+        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, index, wait=wait, worker=worker)
         self._open.callback(holder.close)
         return holder
 
@@ -237,6 +238,15 @@ class HilSession:
     def quarantine(self, card: str, why: str) -> None:
         """Keep the rest of the run from ``card``."""
         self.devices.quarantine(card, why, real=self.is_real(card.split("/", 1)[0]))
+
+    def take_places(self) -> None:
+        """Take the labgrid places of the hosts for this process's workers; what fails, they run into."""
+        with suppress(HarnessError):
+            for name in self.host_names():
+                place = self.lab_entry.host(name).labgrid
+                if place is not None and self.leases.places is not None:
+                    with suppress(HarnessError):
+                        self.leases.places.hold(place)
 
     def progress(self, device: str, doing: str) -> None:
         """Tell whoever shows progress what is done to ``device`` now."""

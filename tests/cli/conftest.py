@@ -36,11 +36,10 @@ class Project:
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         name, _, value = self._mark.partition("=")
-        unset = ("HIL_INVENTORY", "PYTEST_ADDOPTS")
         process = subprocess.Popen(
             [*HIL, *words],
             cwd=self.folder,
-            env={key: text for key, text in os.environ.items() if key not in unset}
+            env={key: text for key, text in os.environ.items() if key != "HIL_INVENTORY"}
             | {name: value, "TMPDIR": str(self.runtime), "COLUMNS": "200"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -41,7 +41,7 @@ def command(*words: str) -> list[str]:
 
 
 def environment(mark: str = "") -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("HIL_INVENTORY", "PYTEST_ADDOPTS")}
+    kept = {k: v for k, v in os.environ.items() if k != "HIL_INVENTORY"}
     return kept | ({MARK: mark} if mark else {})
 
 

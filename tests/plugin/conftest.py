@@ -40,7 +40,6 @@ class Plan:
 def plan(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """An empty plan over the emulated lab ``small``: hosts ``one`` and ``two``, with a card each."""
     monkeypatch.delenv("HIL_INVENTORY", raising=False)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.setenv("COLUMNS", COLUMNS)
     lay_out(pytester.path)
     return Plan(pytester)

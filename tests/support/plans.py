@@ -44,7 +44,7 @@ from harness.scenarios.promises import factory, lands, unchanged
 DOC = "a document"
 """
 #: Plugins that only cost time where they are not what is tested.
-LEAN = ("-p", "no:hypothesispytest", "-p", "no:cacheprovider", "-p", "no:randomly")
+LEAN = ("-p", "no:hypothesispytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:labgrid")
 
 
 def lay_out(folder: Path, inventory: str = INVENTORY) -> None:
