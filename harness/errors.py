@@ -77,6 +77,14 @@ class DeadlineError(InfrastructureError):
     """A remote operation passed its deadline; the message says what it waited for and last saw."""
 
 
+class CardLostError(InfrastructureError):
+    """A card is not where it should be, or cannot be told from another one; it needs a person."""
+
+
+class CardHangsError(DeadlineError):
+    """A card does not end what it does; it needs a person, or a power cycle."""
+
+
 class UnreachableError(InfrastructureError):
     """A host does not answer, or refuses who asks: nothing was asked of it yet."""
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from harness.cards import values
 from harness.cards.generations import attributes_of
-from harness.errors import InfrastructureError
-from harness.hosts.protocol import Host
+from harness.errors import CardLostError, InfrastructureError
+from harness.hosts.protocol import CommandResult, Host
 from harness.judgement.values import NOT_EXPOSED, Unknown, Value
 
 VENDOR = 0x8086
@@ -84,15 +84,25 @@ def identities_of(host: Host, *, sysfs: str = "/sys", deadline: float = 30.0) ->
 
     :raises InfrastructureError: the host cannot be reached, or has no working `grep`.
     """
-    folder = f"{sysfs}/bus/pci/devices"
-    patterns = [f"{folder}/*/{pattern}" for pattern in _MAC_PATTERNS]
-    result = host.run(["grep", "-H", "", *patterns], deadline=deadline)
+    return identities_in(host.name, host.run(identities_question(sysfs), deadline=deadline), sysfs)
+
+
+def identities_question(sysfs: str = "/sys") -> list[str]:
+    """Return the command that asks for the MAC of every card."""
+    return ["grep", "-H", "", *(f"{_devices(sysfs)}/*/{pattern}" for pattern in _MAC_PATTERNS)]
+
+
+def identities_in(host: str, result: CommandResult, sysfs: str = "/sys") -> list[tuple[str, Value[str]]]:
+    """Return address and MAC of every card from the answer to :func:`identities_question`.
+
+    :raises InfrastructureError: ``host`` has no working `grep`.
+    """
     if result.exit_code not in (0, 1, 2):
         raise InfrastructureError(
-            f"The cards of {host.name} could not be listed: `grep` ended with exit code "
+            f"The cards of {host} could not be listed: `grep` ended with exit code "
             f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}."
         )
-    row = re.compile(rf"{re.escape(folder)}/(?P<address>[^/]+)/.+/mac_address:(?P<mac>.*)")
+    row = re.compile(rf"{re.escape(_devices(sysfs))}/(?P<address>[^/]+)/.+/mac_address:(?P<mac>.*)")
     found = []
     for line in result.stdout.split("\n"):
         if match := row.fullmatch(line):
@@ -102,14 +112,19 @@ def identities_of(host: Host, *, sysfs: str = "/sys", deadline: float = 30.0) ->
     return sorted(found, key=lambda pair: pair[0])
 
 
+def _devices(sysfs: str) -> str:
+    return f"{sysfs}/bus/pci/devices"
+
+
 def find_card(host: Host, identity: str, *, sysfs: str = "/sys", deadline: float = 30.0) -> str | None:
     """Return the address at which the card ``identity`` answers now; None where it does not.
 
-    :raises InfrastructureError: two addresses claim to be that card, or the host cannot be asked.
+    :raises CardLostError: two addresses claim to be that card.
+    :raises InfrastructureError: the host cannot be asked.
     """
     places = [a for a, mac in identities_of(host, sysfs=sysfs, deadline=deadline) if mac == identity]
     if len(places) > 1:
-        raise InfrastructureError(
+        raise CardLostError(
             f"Two cards of {host.name} say that they are {identity}: {' and '.join(places)}."
         )
     return places[0] if places else None

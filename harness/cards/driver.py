@@ -28,10 +28,10 @@ from harness.cards.tool_output import (
 from harness.cards.tool_runner import ToolRunner
 from harness.cards.truth import UPDATE_FIELDS, CardTruth
 from harness.errors import (
+    CardLostError,
     ConfigurationError,
     DeadlineError,
     DeviceError,
-    InfrastructureError,
     NotOfferedError,
     RefusedError,
 )
@@ -146,11 +146,11 @@ class CardDriver:
         """Return where the card is now, by its identity; waits for the host if it is booting.
 
         :raises DeadlineError: the host does not take a login in time.
-        :raises InfrastructureError: the card is nowhere on the host.
+        :raises CardLostError: the card is nowhere on the host.
         """
         self.host.wait_until_reachable(deadline=deadline)
         if self._found(self._settle) is None:
-            raise InfrastructureError(
+            raise CardLostError(
                 f"The card {self.name} ({self._identity or self._address}) is not on {self.host.name}.",
                 hint="It may have fallen off the bus; a power cycle of the host brings it back.",
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.cards.kernel_log import devices_of
 from harness.cards.truth import CardTruth, Probe, read_truth
-from harness.errors import DeadlineError, HarnessError
+from harness.errors import CardHangsError, HarnessError
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.judgement.values import Unknown
@@ -139,14 +139,14 @@ def wait_until_idle(read: Callable[[], CardTruth], card: str, deadline: float) -
     long before.
 
     :param read: reads the update's fields. :param deadline: seconds.
-    :raises DeadlineError: it does not end in time.
+    :raises CardHangsError: it does not end in time.
     """
     truth = read()
     end = time.monotonic() + deadline
     pause = 0.01
     while isinstance(truth.update_status, str) and truth.update_status != "idle":
         if time.monotonic() + pause > end:
-            raise DeadlineError(
+            raise CardHangsError(
                 f"Waited {deadline:g} s for the update of {card} to end; "
                 f"the last status was {truth.update_status!r}.",
                 hint="The card's BMC may hang; a power cycle of the host ends that.",

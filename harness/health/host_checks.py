@@ -1,0 +1,145 @@
+"""Checks of a host that cards are flashed on: its account, tools, space and clock; asked in one exchange."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harness.cards.eras import find_place
+from harness.health.checks import Check, bad, ok, warn
+from harness.hosts.protocol import Asked, CommandResult
+from harness.hosts.protocol import Host as Reached
+from harness.inventory.model import Host
+
+#: The largest image that a card takes, header included (n3000.md 4.3); room for it twice is plenty.
+LARGEST_IMAGE: Final = 0x3800000
+#: Seconds. Clocks that are minutes apart refuse each other's tokens and certificates; and what hosts log is
+#: put in order by their clocks.
+SKEW_WARNS, SKEW_BAD = 5.0, 300.0
+_KERNEL: Final = "/proc/sys/kernel/osrelease"
+#: What the harness runs on a host with cards beside the vendor's tools.
+_NEEDED: Final = {"flock": "util-linux", "sha256sum": "coreutils"}
+_MISSING: Final = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a host was asked: seconds since the epoch by this machine's clock, before and after."""
+
+    began: float
+    ended: float
+
+
+def host_questions(entry: Host) -> list[Asked]:
+    """Return what is asked of a host; each only reads."""
+    tools = entry.tools
+    commands = [
+        ["cat", _KERNEL],
+        ["id", "-u"],
+        ["date", "-u", "+%s"],
+        ["df", "-P", "-k", entry.upload_dir],
+        ["which", tools.fpgasupdate, tools.rsu, *_NEEDED],
+        # The drivers of hosts know the path of a tool by its name.
+        ["fpgasupdate", "--version"],
+    ]
+    return [Asked(tuple(command)) for command in commands]
+
+
+def tool_version(results: Sequence[CommandResult]) -> str | None:
+    """Return what the flashing tool says of itself; None where it is not on the host, or does not say."""
+    said = results[5]
+    lines = [line.strip() for line in said.text.splitlines() if line.strip()]
+    return lines[-1] if said.exit_code == 0 and lines else None
+
+
+def host_checks(
+    entry: Host, host: Reached, results: Sequence[CommandResult], moment: Moment
+) -> Iterator[Check]:
+    """Yield what is found of a host from the answers to :func:`host_questions`.
+
+    :param host: asked once more where the vendor's tools are not on the host itself.
+    :raises InfrastructureError: it does not answer that.
+    """
+    kernel, account, clock, space, which, _ = results
+    yield ok("kernel", kernel.stdout.strip() or "it does not say its release")
+    yield _account(entry, account)
+    if entry.emulated is None:  # the clock of an emulated lab is its own
+        yield clock_check(clock, moment)
+    if entry.cards:
+        yield from _tools(entry, host, which, tool_version(results))
+        yield space_check(entry.upload_dir, space)
+
+
+def _account(entry: Host, said: CommandResult) -> Check:
+    number = said.stdout.strip()
+    if number == "0":
+        return ok("account", "root")
+    user = f"{entry.ssh.user if entry.ssh else 'the user'} (uid {number or 'unknown'})"
+    if getattr(entry.ssh, "sudo", None):
+        return ok("account", f"{user}, and sudo for what needs root")
+    if not entry.cards:
+        return ok("account", f"{user}, not root")
+    return warn(
+        "account",
+        f"{user} is not root, and the vendor's tools write to files of root's",
+        "Log in as root: `ssh: {user: root}` in the inventory.",
+    )
+
+
+def clock_check(said: CommandResult, moment: Moment) -> Check:
+    """Return how far a host's clock is from this machine's, as far as the exchange shows it."""
+    text = said.stdout.strip()
+    if not text.isdigit() or len(text) > 12:
+        return warn("clock", f"it does not say its time: {said.text.strip()[:80]!r}", "See: date -u +%s")
+    # The host's second began at `at`, and was read between `began` and `ended`.
+    at = int(text)
+    ahead, behind = at - moment.ended, moment.began - (at + 1)
+    if max(ahead, behind) <= SKEW_WARNS:
+        return ok("clock", "as this machine's")
+    finding = f"{max(ahead, behind):.0f} s {'ahead of' if ahead > behind else 'behind'} this machine's clock"
+    hint = "Set it on the host: chronyc makestep; or set this machine's."
+    return (bad if max(ahead, behind) > SKEW_BAD else warn)("clock", finding, hint)
+
+
+def space_check(folder: str, said: CommandResult) -> Check:
+    """Return whether an image of any size finds room in the folder for images."""
+    words = said.stdout.rstrip().rsplit("\n", 1)[-1].split()
+    if said.exit_code != 0 or len(words) < 6 or not words[3].isdigit():
+        why = said.stderr.strip().rpartition("\n")[2][-200:] or "`df` said nothing"
+        return bad(
+            "upload_dir", f"{folder}: {why}", "Make it, or name another: `upload_dir` in the inventory."
+        )
+    free = int(words[3]) * 1024
+    finding = f"{folder} has {free >> 20} MiB free"
+    hint = "Make room on the host, or name another folder: `upload_dir` in the inventory."
+    if free < LARGEST_IMAGE:
+        return bad("upload_dir", f"{finding}; an image takes up to {LARGEST_IMAGE >> 20} MiB", hint)
+    return warn("upload_dir", finding, hint) if free < 2 * LARGEST_IMAGE else ok("upload_dir", finding)
+
+
+def _tools(entry: Host, host: Reached, which: CommandResult, version: str | None) -> Iterator[Check]:
+    if which.exit_code == _MISSING:
+        yield bad(
+            "tools", "there is no `which`, by which tools are found", "Install it on the host: debianutils"
+        )
+        return
+    found = {line.strip() for line in which.stdout.splitlines()}
+    there = found | {posixpath.basename(path) for path in found}
+    for program, package in _NEEDED.items():
+        if program not in there:
+            yield bad("tools", f"{program} is missing", f"Install {package} on the host.")
+    names = (entry.tools.fpgasupdate, entry.tools.rsu)
+    if missing := [name for name in names if name not in there]:
+        place = find_place(host, entry.tools.model_dump())
+        if place.era != "host" and entry.tools.fpgasupdate in missing:
+            yield ok("tools", f"by {place.era}, from the image {place.image}")
+            return
+        yield bad(
+            "tools",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            "Install OPAE on the host, or name the path: `tools` of the host in the inventory.",
+        )
+        return
+    yield ok("tools", version or "fpgasupdate and rsu; their version is not told")
