@@ -15,6 +15,7 @@ from typing import Final
 from harness.controlplane.active import Controllers
 from harness.controlplane.changes import Change, PermitMaker
 from harness.controlplane.command import Command
+from harness.controlplane.covered import COMMANDS
 from harness.controlplane.protocol import (
     Alarm,
     DeviceImage,
@@ -38,18 +39,6 @@ from harness.judgement.records import Evidence
 #: The file that is to be uploaded is another one by now.
 _CHANGED: Final = 76
 _UPLOAD_DEADLINE: Final = 600.0
-_COMMANDS: Final = {
-    "image-apply": "device-image-apply",
-    "image-remove": "device-image-remove",
-    "image-delete": "device-image-delete",
-    "label-assign": "host-device-label-assign",
-    "label-remove": "host-device-label-remove",
-    "host-update": "host-device-image-update",
-    "host-abort": "host-device-image-update-abort",
-    "host-lock": "host-lock",
-    "host-unlock": "host-unlock",
-    "host-reboot": "host-reboot",
-}
 
 
 class CliWay:
@@ -135,7 +124,7 @@ class CliWay:
         if change.act == "label-remove":
             self._remove_labels(change, permits)
             return []
-        command = [_COMMANDS[change.act], *(("--overwrite",) if change.overwrite else ())]
+        command = [COMMANDS[change.act], *(("--overwrite",) if change.overwrite else ())]
         command += ["--force"] if change.force else []
         command += [change.target, *((change.device,) if change.device else ())]
         command += [f"{key}={value}" for key, value in change.labels]
@@ -165,7 +154,7 @@ class CliWay:
         path = f"/tmp/hil-{uuid.uuid4()}.bin"
         digest = hashlib.sha256(image.content).hexdigest()
         form = image.form()
-        command = ["device-image-upload", path]
+        command = [COMMANDS["image-upload"], path]
         command += [form.pop(name) for name in ("bitstream_type", "pci_vendor", "pci_device")]
         for name, value in form.items():
             option = f"--{name.replace('_', '-')}"
@@ -214,7 +203,7 @@ class CliWay:
                 f"{self.name}: {change.device} of {change.target} has no label {', '.join(missing)}.",
                 hint=f"It has {', '.join(keys) or 'none'}.",
             )
-        command = [_COMMANDS[change.act], *here, *change.keys]
+        command = [COMMANDS[change.act], *here, *change.keys]
         shown = self._system.change(command, permits, silent=True)
         left = [label.label_key for label in map(_label, self._listing("host-device-label-list", *here))]
         if set(left) & set(change.keys):

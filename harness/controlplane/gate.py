@@ -8,13 +8,15 @@ harness gave to it, or got back from it. One whose bytes it has not read may do 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from harness.cards.interlock import CardEntry, Irreversible, check
+from harness.cards.interlock import CardEntry, Irreversible, Standing, check, check_standing, worn_out
 from harness.controlplane.changes import Change
 from harness.controlplane.cloud_protocol import StrategyChange
+from harness.controlplane.covered import IMAGES, UPLOADED, check_covered
 from harness.controlplane.protocol import EVERY_DEVICE, DeviceImage, Label, Reading
 from harness.errors import HarnessBug, InfrastructureError, RefusedError
 from harness.hosts.permits import Authority, Permit
@@ -22,10 +24,14 @@ from harness.images import facts as image_facts
 from harness.judgement.values import Unknown, Value
 
 _AUTHORITY = Authority("controlplane")
+#: Reads a card as it is now; None: nobody here can.
+Look = Callable[[CardEntry], Standing | None]
 #: Hostname of the system and PCI address in it.
 Place = tuple[str, str]
 #: Statuses of what the next update of a host writes (section 4.7).
 _OWED: Final = ("pending", "failed", "in-progress")
+#: What a host shows while the system itself writes to its cards.
+_BUSY: Final = ("in-progress", "in-progress-aborted")
 #: The one device that an image without labels goes to (section 1.6).
 _UPDATABLE: Final = "0b30"
 
@@ -46,18 +52,22 @@ class Permits:
     fence: Callable[[], None] = lambda: None
 
     def command(self, host: str, words: Sequence[str]) -> Permit:
-        """Return the permit to ask exactly ``words`` of ``host``."""
-        self.fence()
-        return _AUTHORITY.command(self.change.act, host, words, self.reason)
+        """Return the permit to ask exactly ``words`` of ``host``.
+
+        :raises RefusedError: they do not ask for the change, or for more.
+        """
+        check_covered(self.change, words)
+        return _AUTHORITY.command(self.change.act, host, words, self.reason, self.fence)
 
     def write(self, host: str, path: str) -> Permit:
         """Return the permit to put the image of the change at ``path`` of ``host``."""
-        self.fence()
         image = self.change.image if isinstance(self.change, Change) else None
         if image is None:
             raise HarnessBug(f"A {self.change.act} has no image to write.")
+        if path != IMAGES and UPLOADED.fullmatch(path) is None:
+            raise HarnessBug(f"An image for a system is not put at {path!r}.")
         digest = hashlib.sha256(image.content).hexdigest()
-        return _AUTHORITY.write(self.change.act, host, path, digest, self.reason)
+        return _AUTHORITY.write(self.change.act, host, path, digest, self.reason, self.fence)
 
 
 class Gate:
@@ -90,10 +100,17 @@ class Gate:
         self._allowed = frozenset(allowed)
         self._known: dict[str, Irreversible] = {}
         self._read: Callable[[str], Value[bytes]] = lambda uuid: Unknown("nobody reads images")
+        self._look: Look = lambda card: None
+        #: Card -> updates of it that were permitted in this run.
+        self._begun: Counter[str] = Counter()
 
     def read_with(self, read: Callable[[str], Value[bytes]]) -> None:
         """Judge images that somebody else has uploaded by what ``read`` gives of a uuid, each time anew."""
         self._read = read
+
+    def look_with(self, look: Look) -> None:
+        """Let ``look`` read a card before something is written to it: who it is, whether it updates."""
+        self._look = look
 
     def place(self, card: CardEntry, place: Place | None) -> None:
         """Know where a card of the inventory is now, by its identity; None: nobody knows."""
@@ -124,7 +141,52 @@ class Gate:
             self._upload(change)
         for facts, uuid, place in self._brought(change, system):
             self._check(facts, uuid, place)
+        self._check_cards(change, system)
         return Permits(change, self.name, self._fence)
+
+    # -- the cards as they are ------------------------------------------------------------------------
+
+    def _check_cards(self, change: Change, system: Reading) -> None:
+        """Look at the cards that an apply reaches, or that an update writes to.
+
+        An update that the system itself carries out is its own to keep others from.
+
+        :raises RefusedError: one is another card, cannot be told, updates, or is worn enough.
+        """
+        if change.act == "image-apply":
+            reached = set(self._targets(change.labels, system))
+            self._check_each([place for place in self._cards if place in reached], {}, system)
+        elif change.act == "host-update":
+            owed = Counter(
+                (change.target, str(state.address))
+                for state in system.states()
+                if state.status in _OWED
+                and (isinstance(state.hostname, Unknown) or state.hostname == change.target)
+            )
+            self._check_each([place for place in self._cards if place[0] == change.target], owed, system)
+
+    def _check_each(self, places: Sequence[Place], owed: Mapping[Place, int], system: Reading) -> None:
+        for place in places:
+            entry = self._cards[place]
+            seen = self._look(entry)
+            if seen is None:
+                continue
+            name = f"{entry.name} of {place[0]} in {self.name}"
+            busy = system.host(place[0]).device_image_update in _BUSY
+            check_standing(entry, seen, name, while_updating=busy)
+            self._check_wear(entry, seen, name, owed.get(place, 0))
+
+    def _check_wear(self, entry: CardEntry, seen: Standing, name: str, owed: int) -> None:
+        """:raises RefusedError: the updates that are owed to a card are more than its budget has left."""
+        for further in range(owed):
+            count = seen.flash_count
+            later = count if isinstance(count, Unknown) else count + further
+            if reason := worn_out(entry, later, self._begun[name] + further):
+                raise RefusedError(
+                    f"{name} is owed {owed} updates, and {reason}; nothing was changed.",
+                    hint="`wear` of the card in the inventory says how many updates it may have.",
+                )
+        self._begun[name] += owed
 
     # -- what a change brings -------------------------------------------------------------------------
 
@@ -176,12 +238,17 @@ class Gate:
             ]
             for host in system.hosts():
                 brought += self._brought(Change("host-update", host.hostname), system)
+            answers = True
         except InfrastructureError:
             brought = [
                 (self._facts(image.uuid), image.uuid, place) for image in applied for place in self._cards
             ]
+            answers = False
         for facts, uuid, place in brought:
             self._check(facts, uuid, place)
+        if answers:  # else nobody carries out what is asked of it
+            owed = Counter(place for _, place in {(uuid, place) for _, uuid, place in brought})
+            self._check_each([place for place in self._cards if owed[place]], owed, system)
 
     def _targets(self, labels: Sequence[Label], system: Reading) -> Iterator[Place]:
         """Yield the devices that an image reaches now; what gets a label later is checked then."""

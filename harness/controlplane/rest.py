@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from harness.controlplane.changes import Change, PermitMaker
+from harness.controlplane.covered import IMAGES
 from harness.controlplane.protocol import (
     Alarm,
     DeviceImage,
@@ -217,7 +218,7 @@ class RestWay:
 
         if image is None:
             raise HarnessBug("An upload without an image was to be carried out.")
-        path, digest = "/device_images", hashlib.sha256(image.content).hexdigest()
+        path, digest = IMAGES, hashlib.sha256(image.content).hexdigest()
         permit = genuine(permits.write(self.name, path))
         permit.check_write(self.name, path, digest)
         permit.spend()

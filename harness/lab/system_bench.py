@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from harness.cards.driver import SETTLE, CardDriver
-from harness.errors import ConfigurationError, ControlPlaneError, InfrastructureError
+from harness.cards.truth import CardTruth
+from harness.errors import ConfigurationError, ControlPlaneError, InfrastructureError, NotOfferedError
 from harness.hosts.connect import connect
 from harness.hosts.protocol import Asked
 from harness.images.facts import image_facts
@@ -18,6 +19,7 @@ from harness.judgement.values import Unknown
 from harness.record.operations import Recording, recorded_operation
 
 if TYPE_CHECKING:
+    from harness.cards.interlock import CardEntry
     from harness.controlplane.changes import WayIn
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.gate import Gate
@@ -143,6 +145,7 @@ class SystemBench:
             self.way = self._rest() if way == "rest" else self._cli(hosts)
             self._open.callback(self.way.close)
             self.gate = self._gate(gated, allowed)
+            self.gate.look_with(self._standing)
             self.driver = self._driver()
             self._stored = self._stored_images(hosts)
         except BaseException:
@@ -210,18 +213,36 @@ class SystemBench:
 
         return CliWay(self.name, *hosts.values(), region=self._region)
 
+    def _standing(self, card: CardEntry) -> CardTruth | None:
+        """Read a card of the system, wherever it is by now; None for one that is none of its own."""
+        own = (placed for name, placed in self.cards.items() if self._lab.entry.card(name)[1] is card)
+        placed: PlacedCard | None = next(own, None)
+        if placed is None:
+            return None
+        fields = {"identity", "update_status", *(("flash_count",) if card.wear else ())}
+        try:
+            truth = placed.driver.truth(fields)
+            if card.identity is not None and truth.identity != card.identity:
+                placed.driver.locate()
+                truth = placed.driver.truth(fields)
+        except InfrastructureError as error:
+            return CardTruth(identity=Unknown(error.message))
+        return truth
+
     # -- what is done with it -------------------------------------------------------------------------
 
-    def look(self, of: int | None = None) -> None:
+    def look(self, of: int | None = None, *, orchestrated: bool = False) -> None:
         """Record everything that the system says, and what each of its cards shows, at this moment.
 
-        :param of: the look at its system controller that it is part of.
+        :param of: the look at its system controller that it is part of. :param orchestrated: ask its VIM for
+            the strategy that it carries out, too, where it has one.
         :raises HarnessError: it does not answer, or what it answers cannot be read.
         """
-        told = {"asked": list(ASKED), "reporter": self.driver.reporter} | ({} if of is None else {"of": of})
+        asked = [*ASKED, *([VIM_STRATEGY] if orchestrated else [])]
+        told = {"asked": asked, "reporter": self.driver.reporter} | ({} if of is None else {"of": of})
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with self.one_moment(), recorded_operation(self.history, intent) as underway:
-            refused = list(self._refused())
+            refused = list(self._refused(orchestrated))
             seen: set[str] = set()
             for name, placed in self.cards.items():
                 due = self._card(name, placed, underway.intent)

@@ -144,7 +144,13 @@ class FakeCloud:
         return Strategy("firmware", self.state)
 
     def carry_out(self, change: StrategyChange, permits: PermitMaker) -> Strategy:
-        genuine(permits.command(self.name, ["POST"])).check_command(self.name, ["POST"])
+        action = change.act.removeprefix("strategy-")
+        words = ["POST", "/sw-update-strategy/actions?type=firmware", f'{{"action": "{action}"}}']
+        if change.act == "strategy-create":
+            words = ["POST", "/sw-update-strategy/", "{}"]
+        elif change.act == "strategy-delete":
+            words = ["DELETE", "/sw-update-strategy?type=firmware", "null"]
+        genuine(permits.command(self.name, words)).check_command(self.name, words)
         self.done.append(change)
         return self.strategy()
 

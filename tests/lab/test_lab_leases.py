@@ -105,10 +105,11 @@ def test_a_change_of_a_system_needs_every_card_of_it(lab: RunningLab, store: Lea
     gate = SystemGate(system, {}, real=True, fence=lambda: lab.leases.check_system(system))
     reading: Any = None
     permits = gate.permits(Change("host-lock", "controller-0"), reading)
+    words = ("PATCH", "/ihosts/0a1b", '[{"op": "replace", "path": "/action", "value": "lock"}]')
     with pytest.raises(LeasedError, match="run-of-bob"):
-        permits.command(system, ["system", "host-lock", "controller-0"])
+        permits.command(system, words)
     assert store.broken(key(lab, "card1"), "eve", "now")
-    assert permits.command(system, ["system", "host-lock", "controller-0"]).act == "host-lock"
+    assert permits.command(system, words).act == "host-lock"
 
 
 FORM = f"/sys/bus/pci/devices/{ADDRESS}/firmware/secure-update1"
