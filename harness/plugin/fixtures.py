@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import BlockedError
+from harness.plugin.health import health_noted
 from harness.plugin.judging import FAILURE, Failure
-from harness.plugin.markers import given_of, required_by
+from harness.plugin.markers import given_of, parametrizes, required_by
 from harness.plugin.operations import Flash, Wait, have, restored_after_failure
 from harness.plugin.scenario import Scenario, device_of, new_scenario
 from harness.plugin.session import SESSION, HilSession
@@ -100,14 +101,15 @@ def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
 def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario) -> Iterator[CardDriver]:
     """A card of the lab, in the state that the scenario starts from; the node id names the device.
 
-    :raises BlockedError: the card is quarantined, somebody else has its lease, or the lab lacks what the
-        scenario requires.
+    :raises BlockedError: its health or a check keeps the card from runs, somebody else has its lease, or the
+        lab lacks what the scenario requires.
     :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
     """
     name: str = request.param
     hil.require_card(name)
     host = name.split("/", 1)[0]
     with hil.devices.turn(host, real=hil.is_real(host)):
+        hil.lab.leases.health.require(name)
         if reason := hil.devices.quarantined(name):
             raise BlockedError(f"{name} is quarantined: {reason}.")
         _require(request.node, hil, host)
@@ -115,10 +117,12 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
         hil.lab.leases.reason = request.node.nodeid
         with hil.lab.leases.leased(name):
             driver = hil.card(name)
-            with restored_after_failure(hil, driver, failure):
+            with health_noted(hil, request.node, name), restored_after_failure(hil, driver, failure):
                 _prepare(request.node, hil, driver)
                 needs = required_by(request.node)
-                note_setting(hil.history, card=given_of(request.node), needs=needs, device=name)
+                named = parametrizes(request.node, "card")
+                given = given_of(request.node)
+                note_setting(hil.history, card=given, needs=needs, device=name, named=named)
                 yield driver
 
 

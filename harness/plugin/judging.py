@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import BlockedError, HarnessError, Kind
+from harness.health.states import Event
 from harness.judgement.model import RunState
+from harness.plugin.health import SAID, said_by
 from harness.plugin.scenario import SCENARIO, Scenario, device_of, new_scenario
 from harness.plugin.session import SESSION
 
@@ -43,7 +45,9 @@ def conclude(item: pytest.Item, error: BaseException | None) -> BaseException | 
     """
     if isinstance(error, (KeyboardInterrupt, pytest.exit.Exception)):
         if (scenario := item.stash.get(SCENARIO, None)) is not None:
-            scenario.end(*state_of(error))
+            state, reason = state_of(error)
+            scenario.end(state, reason)
+            item.stash[SAID] = (Event.DOUBT, reason)
         return error
     scenario = _scenario_of(item, failed=error is not None)
     if scenario is None and not _asks_for_lab(item):
@@ -53,6 +57,8 @@ def conclude(item: pytest.Item, error: BaseException | None) -> BaseException | 
     state, reason = state_of(error)
     judgement = _judged(item, scenario, state, reason) if scenario is not None else None
     _describe(item, judgement, state, error)
+    if (said := said_by(error, state, reason, judgement)) is not None:
+        item.stash[SAID] = said
     told = _raised(error, judgement, state, reason)
     if told is not None and state != RunState.NOT_APPLICABLE:
         item.stash.setdefault(FAILURE, Failure()).failed = True

@@ -86,7 +86,9 @@ def scheduling(config: pytest.Config, log: Any) -> Scheduling | None:
 
 
 def workers(config: pytest.Config) -> int | None:
-    """Return how many workers ``-n auto`` means: one for each card of a run that opens a lab; None: no such.
+    """Return how many workers ``-n auto`` means: one for each healthy card of a run that opens a lab.
+
+    None where none is opened, so that it means what xdist has it mean.
 
     What is collected is not known yet; so a run opens a lab if `hil run` began it, or if it is told which.
     """
@@ -96,8 +98,28 @@ def workers(config: pytest.Config) -> int | None:
     ours = any(isinstance(plugin, Observer) for plugin in config.pluginmanager.get_plugins())
     ends = (".scenario.yaml", ".campaign.yaml")
     if ours or any(map(config.getoption, told)) or any(arg.endswith(ends) for arg in config.args):
-        return len(_cards(HilSession(config))) or None  # that of the run is made later
+        session = HilSession(config)  # that of the run is made later
+        cards = _cards(session)
+        return max(1, len(cards) - len(_kept_away(session, cards))) if cards else None
     return None
+
+
+def _kept_away(session: HilSession, cards: Collection[str]) -> list[str]:
+    """Return the cards that their health keeps from runs; each worker finds out by itself as well."""
+    from contextlib import closing
+
+    from harness.lab.leasing import LabLeases
+
+    try:
+        real = [name for name in cards if session.is_real(name.partition("/")[0])]
+        if not real:
+            return []
+        with closing(session.leases) as leases:
+            health = LabLeases(session.lab_entry, leases, lambda _: None).health
+            found = {name: health.of(name) for name in real}
+    except HarnessError:
+        return []
+    return [name for name, one in found.items() if one is not None and not one.state.usable]
 
 
 def _cards(session: HilSession) -> list[str]:

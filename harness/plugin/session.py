@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import BlockedError, ConfigurationError, HarnessError, InfrastructureError
+from harness.health.states import Event
 from harness.interruption import obey_once
 from harness.plugin.devices import Devices
 from harness.plugin.workers import Workers
@@ -46,6 +47,8 @@ class HilSession:
         #: The workers that this process controls.
         self.workers = Workers()
         self._unrecorded: InfrastructureError | None = None
+        #: Why the health of a card could not be kept.
+        self._unkept: InfrastructureError | None = None
         self._open = ExitStack()
         #: What is wrong with the command line, the inventory or a marker; found while tests are collected.
         self.misconfigured: ConfigurationError | None = None
@@ -236,8 +239,22 @@ class HilSession:
         return self.lab.bench if self.lab.offers(host, "bench") else None
 
     def quarantine(self, card: str, why: str) -> None:
-        """Keep the rest of the run from ``card``."""
+        """Keep the rest of the run from ``card``, and later ones where its health is kept."""
         self.devices.quarantine(card, why, real=self.is_real(card.split("/", 1)[0]))
+        self.note(card, Event.FAILURE, why)
+
+    def note(self, card: str, event: Event, reason: str) -> None:
+        """Let ``event`` happen to the health of ``card``, where that is kept.
+
+        If it cannot be, the run says so at its end.
+        """
+        if self._lab is None:
+            return
+        evidence = f"{self.run_dir}: {self._lab.leases.reason}"
+        try:
+            self._lab.leases.health.note(card, event, reason, evidence)
+        except InfrastructureError as error:
+            self._unkept = error
 
     def take_places(self) -> None:
         """Take the labgrid places of the hosts for this process's workers; what fails, they run into."""
@@ -291,7 +308,7 @@ class HilSession:
         """
         from harness.judgement.records import RunEnded
 
-        troubles: list[HarnessError] = []
+        troubles: list[HarnessError] = [] if self._unkept is None else [self._unkept]
 
         def attempt(step: Callable[[], object]) -> None:
             try:
