@@ -13,7 +13,7 @@ import pytest
 from harness.errors import ConfigurationError
 from harness.interruption import uninterrupted
 from harness.plugin import hookspecs
-from harness.plugin.markers import check_markers
+from harness.plugin.markers import check_markers, parametrizes
 from harness.plugin.releases import MARKER_LINE, add_options, release_of_run
 from harness.plugin.session import RUN_DIR_KEY, SEED_KEY, SESSION, HilSession
 
@@ -177,9 +177,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         release_of_run(metafunc.config)
         check_markers(metafunc.definition, session, metafunc.fixturenames)
         if _is_ours(metafunc, "card"):
-            if not _is_chosen(metafunc, "card"):
+            if not parametrizes(metafunc.definition, "card"):
                 _parametrize(metafunc, "card", session.card_names())
-        elif _is_ours(metafunc, "host") and not _is_chosen(metafunc, "host"):
+        elif _is_ours(metafunc, "host") and not parametrizes(metafunc.definition, "host"):
             _parametrize(metafunc, "host", session.host_names())
         if _is_ours(metafunc, "registry"):
             _ = session.registry_name
@@ -206,15 +206,6 @@ def _is_ours(metafunc: pytest.Metafunc, name: str) -> bool:
             return True
         if name not in definition.argnames:
             return False
-    return False
-
-
-def _is_chosen(metafunc: pytest.Metafunc, name: str) -> bool:
-    """Return whether the test itself says by ``parametrize`` on which devices it runs."""
-    for marker in metafunc.definition.iter_markers("parametrize"):
-        names = marker.kwargs.get("argnames", marker.args[0] if marker.args else ())
-        if name in ([part.strip() for part in names.split(",")] if isinstance(names, str) else names):
-            return True
     return False
 
 

@@ -15,7 +15,7 @@ from harness.judgement.records import Fault, Subject
 from harness.plugin import cloud_steps  # noqa: F401
 from harness.plugin.scenario import step
 from harness.plugin.systems import System
-from harness.scenarios.journal import taking
+from harness.scenarios.journal import PAST_THE_VAULT, taking
 from harness.scenarios.prepare import NotApplicable, prepare
 from harness.scenarios.steps import STEPS, is_step, taken_as
 
@@ -39,8 +39,6 @@ _REAL_AUDIT_DEADLINE: Final = 600.0
 _DELETION_DEADLINE: Final = 60.0
 #: Lab seconds after which an agent has told of a card that was fitted meanwhile.
 _INVENTORY_SECONDS: Final = 300.0
-#: The place of what the controller's own sysinv is asked past the vault; no step of a file goes there.
-REGION_ONE: Final = "RegionOne"
 #: Troubles that only show where hosts are updated, which an orchestration does in subclouds.
 _OF_SUBCLOUDS: Final = ("api-down-after-unlock", "host-update-null", "slow")
 
@@ -87,7 +85,7 @@ class Cloud:
     @property
     def region_one(self) -> System:
         """The controller's images as its own sysinv takes them, past the vault and the subclouds."""
-        return self._part(self.bench.region_one, REGION_ONE)
+        return self._part(self.bench.region_one, PAST_THE_VAULT)
 
     # -- cards ----------------------------------------------------------------------------------------
 

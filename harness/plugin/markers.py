@@ -51,6 +51,15 @@ def given_of(item: pytest.Item) -> dict[str, Any]:
     return dict(marker.kwargs) if marker else {}
 
 
+def parametrizes(node: Node, name: str) -> bool:
+    """Return whether a test itself says by ``parametrize`` what its fixture ``name`` is."""
+    for marker in node.iter_markers("parametrize"):
+        names = marker.kwargs.get("argnames", marker.args[0] if marker.args else ())
+        if name in ([part.strip() for part in names.split(",")] if isinstance(names, str) else names):
+            return True
+    return False
+
+
 def required_by(node: Node) -> list[str]:
     """Return the capabilities that a test requires of the host of its device."""
     return [str(name) for marker in node.iter_markers(REQUIRES) for name in marker.args]

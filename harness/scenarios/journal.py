@@ -25,6 +25,8 @@ _PART_OF_STEP: Final = -1
 #: Stands for what cannot be written down, with what it is.
 UNNAMED: Final = "unnamed"
 RESULT_OF: Final = "result_of"
+#: The place of what a controller's own sysinv is asked past the vault; no step of a file goes there.
+PAST_THE_VAULT: Final = "RegionOne"
 
 
 class Described(Protocol):

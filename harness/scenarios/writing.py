@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
@@ -48,16 +49,44 @@ def scenario_text(data: Mapping[str, Any]) -> str:
     return out.getvalue()
 
 
+def save_scenario(path: Path, text: str) -> None:
+    """Write the text of a scenario file, whole or not at all, once it was read back without an error.
+
+    :raises ConfigurationError: ``path`` is no name of a scenario file, or the text is no scenario.
+    :raises InfrastructureError: it cannot be written.
+    """
+    from harness.scenarios.files import SUFFIX, load_scenario
+
+    if not path.name.endswith(SUFFIX):
+        raise ConfigurationError(
+            f"{path} is no name of a scenario file.", hint=f"It ends with {SUFFIX}, such as again{SUFFIX}."
+        )
+    draft = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        load_scenario(draft)
+        draft.replace(path)
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def write_new(path: Path, requirement: str = "") -> None:
     """Write a scenario to begin with, which can be run as it is, to the new file ``path``.
 
     :raises ConfigurationError: there is a file already. :raises InfrastructureError: it cannot be written.
     """
     text = _BEGINNING.format(requirement=requirement)
+    write_text(path, text if requirement else text.replace("requirements: []\n", ""))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` to the new file ``path``; raises as :func:`write_new`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(text if requirement else text.replace("requirements: []\n", ""))
+            file.write(text)
     except FileExistsError:
         raise ConfigurationError(f"There is a file {path} already.", hint="Give another name.") from None
     except OSError as error:
