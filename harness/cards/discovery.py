@@ -124,7 +124,5 @@ def find_card(host: Host, identity: str, *, sysfs: str = "/sys", deadline: float
     """
     places = [a for a, mac in identities_of(host, sysfs=sysfs, deadline=deadline) if mac == identity]
     if len(places) > 1:
-        raise CardLostError(
-            f"Two cards of {host.name} say that they are {identity}: {' and '.join(places)}."
-        )
+        raise CardLostError(f"Two cards of {host.name} say that they are {identity}: {' and '.join(places)}.")
     return places[0] if places else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.controlplane.protocol import Label, Reading, Said, Upload
+from harness.controlplane.vim import VimStrategy
 from harness.hosts.permits import ControlPlaneAct, Permit
 from harness.judgement.records import Evidence
 
@@ -16,7 +17,8 @@ from harness.judgement.records import Evidence
 class Change:
     """One act. ``target``: the image's uuid, or the hostname; ``device``: name or address in that host.
 
-    ``labels``: what an image is applied to or a device is given; ``keys``: what a device loses.
+    ``labels``: what an image is applied to or a device is given; ``keys``: what a device loses;
+    ``enabled``: what it becomes.
     """
 
     act: ControlPlaneAct
@@ -26,6 +28,7 @@ class Change:
     keys: tuple[str, ...] = ()
     overwrite: bool = False
     force: bool = False
+    enabled: bool | None = None
     image: Upload | None = field(default=None, repr=False)
 
     def parameters(self) -> dict[str, Any]:
@@ -37,6 +40,8 @@ class Change:
             said["labels"] = [f"{key}={value}" for key, value in self.labels]
         if self.keys:
             said["keys"] = list(self.keys)
+        if self.enabled is not None:
+            said["enabled"] = self.enabled
         if self.image is not None:
             said |= {"filename": self.image.filename, "fields": self.image.form()}
         return said | {name: True for name in ("overwrite", "force") if getattr(self, name)}
@@ -60,6 +65,13 @@ class WayIn(Reading, Protocol):
     @property
     def evidence(self) -> Evidence:
         """The last answer, raw."""
+        ...
+
+    def vim_strategy(self) -> list[VimStrategy]:
+        """Return the firmware strategy of the system's VIM; nothing where there is none.
+
+        :raises NotOfferedError: the system has no VIM that could be asked.
+        """
         ...
 
     def one_look(self) -> AbstractContextManager[None]:

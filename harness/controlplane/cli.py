@@ -28,6 +28,7 @@ from harness.controlplane.protocol import (
 )
 from harness.controlplane.reading import from_table
 from harness.controlplane.tables import Row, only_table, parse_tables
+from harness.controlplane.vim import SHOW, VimStrategy, from_output
 from harness.errors import (
     ControlPlaneError,
     HarnessBug,
@@ -57,6 +58,7 @@ class CliWay:
         program = ("system", *(("--os-region-name", region) if region else ()))
         self._system = Command(name, controllers, program, deadline=deadline)
         self._fm = Command(name, controllers, ("fm",), deadline=deadline)
+        self._sw_manager = Command(name, controllers, ("sw-manager",), deadline=deadline)
         self._asked = self._system
 
     @property
@@ -114,6 +116,11 @@ class CliWay:
         shown = self._fm.ask("alarm-list", "--nowrap", "--uuid")
         return [from_table(Alarm, row) for row in only_table(shown).rows] if shown.strip() else []
 
+    def vim_strategy(self) -> list[VimStrategy]:
+        """Return the firmware strategy of the system's VIM, as `sw-manager` shows it; nothing for none."""
+        self._asked = self._sw_manager
+        return from_output(self._sw_manager.ask(*SHOW))
+
     # -- changing -------------------------------------------------------------------------------------
 
     def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:
@@ -128,6 +135,7 @@ class CliWay:
         command += ["--force"] if change.force else []
         command += [change.target, *((change.device,) if change.device else ())]
         command += [f"{key}={value}" for key, value in change.labels]
+        command += [] if change.enabled is None else ["--enabled", str(change.enabled).lower()]
         shown = self._system.change(command, permits)
         if change.act == "image-delete":
             if f"Deleted device image: {change.target}" not in shown.splitlines():
@@ -140,6 +148,10 @@ class CliWay:
             if row.get("uuid") != change.target:
                 raise self._system.no_success(command, shown)
             return [from_table(DeviceImage, row)]
+        if change.act == "device-modify":
+            if row.get("enabled") != str(change.enabled):
+                raise self._system.no_success(command, shown)
+            return [from_table(PciDevice, row, hostname=change.target)]
         if row.get("hostname") != change.target:
             raise self._system.no_success(command, shown)
         return [from_table(HostState, row)]

@@ -20,6 +20,7 @@ from harness.controlplane.protocol import (
     Upload,
 )
 from harness.controlplane.told import Told, subject_of
+from harness.controlplane.vim import VimStrategy
 from harness.errors import ConfigurationError, ControlPlaneError
 from harness.judgement.records import Subject
 from harness.judgement.values import Unknown
@@ -112,6 +113,14 @@ class SystemDriver(Told[WayIn]):
         """Return the alarms that are set."""
         return self._claimed(self._way.alarms())
 
+    def vim_strategy(self) -> VimStrategy | None:
+        """Return the firmware strategy of the system's VIM; None where there is none.
+
+        :raises NotOfferedError: the system has no VIM that could be asked.
+        """
+        found = self._claimed(self._way.vim_strategy())
+        return found[0] if found else None
+
     def look(self, cards: Iterable[tuple[str, CardOfSystem]] = ()) -> None:
         """Record everything that the system says and what its cards hold, while nothing is asked of it.
 
@@ -196,6 +205,10 @@ class SystemDriver(Told[WayIn]):
     def remove_labels(self, hostname: str, device: str, keys: Collection[str]) -> None:
         """Take labels off a device, all values of each key."""
         self._change(Change("label-remove", hostname, device, keys=tuple(keys)))
+
+    def enable_device(self, hostname: str, device: str, enabled: bool) -> PciDevice:
+        """Have a device enabled, or disabled; its host must be locked. Return it as it is shown then."""
+        return self._one(Change("device-modify", hostname, device, enabled=enabled), PciDevice)
 
     def update(self, hostname: str) -> HostState:
         """Start writing what is pending on a host; the answer shows the host as it was before, or just after.

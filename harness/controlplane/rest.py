@@ -22,6 +22,7 @@ from harness.controlplane.protocol import (
 )
 from harness.controlplane.reading import from_json
 from harness.controlplane.session import Login, Session
+from harness.controlplane.vim import PATH, VimStrategy, from_answer
 from harness.errors import ControlPlaneError, HarnessBug, NoSuchRecordError
 from harness.hosts.permits import genuine
 from harness.judgement.records import Evidence
@@ -164,6 +165,10 @@ class RestWay:
             for entry in self._objects("/v1/alarms", "alarms", service="faultmanagement")
         ]
 
+    def vim_strategy(self) -> list[VimStrategy]:
+        """Return the firmware strategy of the system's VIM; nothing where there is none."""
+        return from_answer(self._get(PATH, service="nfv"))
+
     # -- changing -------------------------------------------------------------------------------------
 
     def carry_out(self, change: Change, permits: PermitMaker) -> list[Said]:
@@ -181,6 +186,8 @@ class RestWay:
             return [from_json(DeviceLabel, entry) for entry in self._listed(answer, "device_labels", path)]
         if change.act in ("image-apply", "image-remove"):
             return [from_json(DeviceImage, answer)]
+        if change.act == "device-modify":
+            return [from_json(PciDevice, answer, hostname=change.target)]
         return [from_json(HostState, answer)]
 
     def _request(self, change: Change) -> tuple[str, str, Any]:
@@ -195,11 +202,15 @@ class RestWay:
             device = self.device(change.target, change.device).uuid
             body = [*({key: value} for key, value in change.labels), {"pcidevice_uuid": device}]
             return "POST", f"/device_labels?overwrite={change.overwrite}", body
+        if change.act == "device-modify":
+            device = self.device(change.target, change.device).uuid
+            wanted = str(change.enabled).lower()  # as text, which the command sends too (section 2.7)
+            return "PATCH", f"/pci_devices/{device}", [_replaced("enabled", wanted)]
         host = self._host(change.target)["uuid"]
         if change.act in _HOST_ROUTES:
             return "POST", f"/ihosts/{host}/{_HOST_ROUTES[change.act]}", None
         action = ("force-" if change.force else "") + _HOST_ACTIONS[change.act]
-        return "PATCH", f"/ihosts/{host}", [{"op": "replace", "path": "/action", "value": action}]
+        return "PATCH", f"/ihosts/{host}", [_replaced("action", action)]
 
     def _changed(self, method: str, path: str, body: Any, permits: PermitMaker) -> Any:
         """Make one request that changes something, if its permit is for exactly that."""
@@ -288,6 +299,11 @@ class RestWay:
         raise NoSuchRecordError(
             f"{self.name}: host not found: {hostname}", hint=f"There are {known or 'none'}."
         )
+
+
+def _replaced(name: str, value: str) -> dict[str, str]:
+    """Return the one operation of a JSON patch that replaces a field."""
+    return {"op": "replace", "path": f"/{name}", "value": value}
 
 
 def _key(path: str, service: str = "platform", names: bool = False, **options: Any) -> str:

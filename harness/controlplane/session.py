@@ -18,6 +18,7 @@ from harness.errors import (
     ConfigurationError,
     DeadlineError,
     LoginRefusedError,
+    NotOfferedError,
     UnreachableError,
 )
 
@@ -186,7 +187,7 @@ class Session:
         token = self._valid_token(end)
         base = token.urls.get(service)
         if base is None:
-            raise ConfigurationError(
+            raise NotOfferedError(
                 f"The catalogue of {self.name} has no service {service}: it has {', '.join(token.urls)}.",
                 hint=_WRONG,
             )

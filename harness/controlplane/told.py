@@ -18,6 +18,7 @@ from harness.controlplane.protocol import (
     Said,
     statement,
 )
+from harness.controlplane.vim import VimStrategy
 from harness.errors import BlockedError, DeadlineError, InfrastructureError
 from harness.judgement.records import Claim, Evidence, Intent, Observation, Subject
 from harness.judgement.values import Unknown, Value
@@ -50,7 +51,7 @@ class Way(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Said | CloudSaid)
+S = TypeVar("S", bound=Said | CloudSaid | VimStrategy)
 W = TypeVar("W", bound=Way)
 
 
@@ -177,7 +178,7 @@ class Told(Generic[W]):
         return self._clock() if self._clock is not None else None
 
 
-def subject_of(name: str, said: Said | CloudSaid) -> Subject:
+def subject_of(name: str, said: Said | CloudSaid | VimStrategy) -> Subject:
     """Return the record that was spoken of; host and address say which card it concerns."""
     match said:
         case DeviceImage():
@@ -204,9 +205,11 @@ def subject_of(name: str, said: Said | CloudSaid) -> Subject:
             return Subject("record", f"{name}/strategy/{said.type}")
         case Step():
             return Subject("record", f"{name}/step/{said.cloud}")
+        case VimStrategy():
+            return Subject("record", f"{name}/vim-strategy/firmware")
 
 
-def shown(said: Said | CloudSaid) -> str:
+def shown(said: Said | CloudSaid | VimStrategy) -> str:
     """Return what matters of it for a message: what is known and not empty."""
     match said:
         case DeviceImageState():

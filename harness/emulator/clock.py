@@ -190,6 +190,12 @@ class LabClock:
         with self._lock:
             event.withheld = True
 
+    def stands_before(self, event: Event) -> bool:
+        """Return whether all is over before a withheld ``event``: it is the next one, and no actor runs."""
+        with self._lock:
+            self._read()
+            return event.withheld and self._first() is event and not self._running and not self._driving
+
     def thaw(self, event: Event) -> None:
         """Let time go on past a withheld ``event``."""
         with self._lock:

@@ -19,7 +19,7 @@ from typing import Any
 
 from harness.emulator.card import Card, CardProfile, CardState
 from harness.emulator.card.flash import pci_address
-from harness.emulator.clock import LabClock
+from harness.emulator.clock import Event, LabClock
 from harness.emulator.host import EmulatedHost
 from harness.errors import ConfigurationError, DeadlineError, HarnessError, InfrastructureError, Kind
 
@@ -41,6 +41,8 @@ class Control:
         self._hosts = hosts
         self._clock = clock
         self._failure: InfrastructureError | None = None
+        #: Lab time does not pass this.
+        self._stop: Event | None = None
         #: Makes something go wrong in an emulated system: its name, what, a value.
         self.on_trouble: Callable[[str, str, Any], None] = _no_systems
         #: Called where all that has begun must have ended. :raises DeadlineError: it has not.
@@ -57,6 +59,9 @@ class Control:
             "boots-at": self._boots_at,
             "lab-time": clock.now,
             "pass-time": self._pass_time,
+            "stop-time": self._stop_time,
+            "wait-stopped": self._wait_stopped,
+            "release-time": self._release_time,
             "trouble": lambda system, name, value: self.on_trouble(system, name, value),
             "oracle": self._oracle,
             "unrecorded": self._unrecorded,
@@ -186,6 +191,42 @@ class Control:
         self._clock.sleep(seconds)
         for settle in self.on_settle:
             settle()
+
+    def _stop_time(self, seconds: float) -> None:
+        """Have lab time come no further than ``seconds`` from now; a stop of before is forgotten."""
+        if not (math.isfinite(seconds) and 0 < seconds <= _LONGEST_PASS):
+            raise ConfigurationError(
+                f"Lab time is stopped after more than 0 and up to {_LONGEST_PASS:g} s, not after {seconds}."
+            )
+        self._stop_at(self._clock.now() + seconds)
+
+    def _stop_at(self, when: float) -> None:
+        """Stop time there, behind all that happens then; of itself this draws no time."""
+        before = self._stop
+        self._stop = self._clock.at(when, lambda: None, background=True, withheld=True)
+        if before is not None:
+            before.cancel()
+
+    def _wait_stopped(self, seconds: float) -> None:
+        """Wait, real time, until lab time is where it stops."""
+        if self._stop is None:
+            raise ConfigurationError("Nothing stops lab time.", hint="Say where it is to stop first.")
+        # Draws time, where nothing else does any more, up to where it stops.
+        self._clock.at(self._stop.when, lambda: None)
+        self._stop_at(self._stop.when)
+        deadline = time.monotonic() + seconds
+        while not self._clock.stands_before(self._stop):
+            if time.monotonic() > deadline:
+                raise DeadlineError(
+                    f"Lab time did not come to where it stops within {seconds:g} s: "
+                    f"{self._stop.when - self._clock.now():g} s of it are left. An update may be held."
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _release_time(self) -> None:
+        if self._stop is not None:
+            self._stop.cancel()
+            self._stop = None
 
     def _oracle(self, card: str) -> dict[str, Any]:
         """What is inside the card: for the harness's own tests alone (design, rule 3)."""

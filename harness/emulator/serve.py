@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -159,6 +160,7 @@ class LabProcess:
         from harness.emulator.starlingx.controllers import install_commands
         from harness.emulator.starlingx.curl import install_curl
         from harness.emulator.starlingx.listening import Listening, cloud_maker, maker
+        from harness.emulator.starlingx.service_manager import install_service_manager
 
         listening = Listening()
         doors = {}
@@ -172,6 +174,7 @@ class LabProcess:
             url = listening.add(entry["name"], make, cloud)
             install_commands(hosts, entry["release"], url, password)
             install_curl(hosts, listening.download(entry["name"]))
+            install_service_manager(hosts, {"vim": partial(listening.restart_vim, entry["name"])})
             doors[entry["name"]] = {"url": url, "user": "admin", "password": password}
         self._control.on_settle.append(listening.settle)
         self._control.on_trouble = listening.trouble

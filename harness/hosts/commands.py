@@ -126,6 +126,11 @@ READ_ONLY: Mapping[str, Program] = {
         login=OPENRC,
     ),
     "fm": Program(_flags("--nowrap --uuid"), leading=(re.compile("alarm-list"),), login=OPENRC),
+    "sw-manager": Program(
+        _flags("--details"),
+        leading=(re.compile("fw-update-strategy"), re.compile("show")),
+        login=OPENRC,
+    ),
     "dcmanager": Program(
         leading=(re.compile("fw-update-strategy|strategy-step|subcloud"), re.compile("list|show")),
         rest=_PATH,

@@ -19,7 +19,7 @@ from harness.errors import RefusedError
 
 ControlPlaneAct = Literal[
     "image-upload", "image-delete", "image-apply", "image-remove", "label-assign", "label-remove",
-    "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
+    "device-modify", "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
 ]  # fmt: skip
 StrategyAct = Literal["strategy-create", "strategy-apply", "strategy-abort", "strategy-delete"]
 CardAct = Literal["flash", "reset", "upload", "signal", "cancel-update", "report", "remove"]
@@ -29,7 +29,7 @@ Act = Literal[CardAct, ControlPlaneAct, StrategyAct, "power", "service"]
 AUTHORITIES: dict[str, frozenset[Act]] = {
     "controlplane": frozenset(get_args(ControlPlaneAct) + get_args(StrategyAct)),
     "cards": frozenset(get_args(CardAct)),
-    "lab": frozenset({"power", "remove"}),
+    "lab": frozenset({"power", "remove", "service"}),
     "registry": frozenset({"service"}),
 }
 

@@ -91,6 +91,24 @@ class Bench:
         """
         self._ask("pass-time", seconds=seconds, patience=_ANSWER_SECONDS)
 
+    def stop_time(self, seconds: float) -> None:
+        """Have lab time come no further than ``seconds`` from now, until :meth:`release_time`.
+
+        :raises ConfigurationError: not a time that a lab can let pass.
+        """
+        self._ask("stop-time", seconds=seconds)
+
+    def wait_stopped(self, deadline: float = 30.0) -> None:
+        """Wait until lab time is where :meth:`stop_time` stops it, and all before that has happened.
+
+        :raises DeadlineError: not within ``deadline`` s.
+        """
+        self._ask("wait-stopped", seconds=deadline, patience=deadline)
+
+    def release_time(self) -> None:
+        """Let lab time pass again."""
+        self._ask("release-time")
+
     def trouble(self, system: str, name: str, value: int | float | str | bool | None = None) -> None:
         """Make something go wrong in an emulated StarlingX system, or right again.
 
@@ -98,10 +116,11 @@ class Bench:
         ``short``), ``completions`` (lab seconds by which they come late; None: they are lost), ``conductor``
         and ``agents`` (whether they run), ``expire-tokens``, ``restart`` (all services),
         ``api-down-after-unlock`` (for how many lab seconds sysinv does not answer after each unlock),
-        ``slow`` (how many times as long as else its hosts take). Of a distributed cloud's controller also
-        ``subcloud-offline`` and ``subcloud-unmanaged`` (its name; ``-`` before it: not any more),
-        ``vault-missing`` (uuid of an image), ``vault-takes-files`` and ``dcmanager`` (whether),
-        ``audit-now`` (a pass of the audit).
+        ``host-update-null`` (whether a host that comes to be owed nothing says NULL of its update, as one
+        that never had one), ``slow`` (how many times as long as else its hosts take). Of a distributed
+        cloud's controller also ``subcloud-offline`` and ``subcloud-unmanaged`` (its name; ``-`` before it:
+        not any more), ``vault-missing`` (uuid of an image), ``vault-takes-files`` and ``dcmanager``
+        (whether), ``audit-now`` (a pass of the audit).
         """
         self._ask("trouble", system=system, name=name, value=value)
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from harness.controlplane.cloud_gate import CloudGate
-from harness.controlplane.cloud_protocol import CENTRAL_REGION
+from harness.controlplane.cloud_protocol import CENTRAL_REGION, Step
 from harness.controlplane.gate import Gate
 from harness.errors import ConfigurationError, ControlPlaneError, HarnessError, InfrastructureError
 from harness.hosts.connect import connect
@@ -156,34 +156,44 @@ class CloudBench:
         is recorded, and the first of it is raised at the end.
         """
         at, history, reporter = 0, self.controller.history, self.controller.driver.reporter
+        stepped: set[str] = set()
         told = {"asked": list(ASKED), "subclouds": list(self.subclouds), "reporter": reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         failed: list[HarnessError] = []
         try:
             with self.controller.one_moment(), recorded_operation(history, intent) as underway:
                 at = underway.intent
-                self._ask_controller()
+                stepped |= self._ask_controller()
         except _UNANSWERED as error:
             failed.append(error)
         for subcloud in self.subclouds.values():
             try:
-                subcloud.look(of=at)
+                subcloud.look(of=at, orchestrated=subcloud.name in stepped)
             except _UNANSWERED as error:
                 failed.append(error)
         if failed:
             raise failed[0]
 
-    def _ask_controller(self) -> None:
-        """Ask for everything; what it refuses to say keeps it from saying no other thing."""
+    def _ask_controller(self) -> set[str]:
+        """Ask for everything; what it refuses to say keeps it from saying no other thing.
+
+        Return the subclouds that its strategy has a step for.
+        """
         driver = self.controller.driver
         refused: list[ControlPlaneError] = []
-        for ask in (driver.images, driver.labels, self.driver.subclouds, self.driver.progress, driver.alarms):
+        stepped: set[str] = set()
+
+        def progress() -> None:
+            stepped.update(said.cloud for said in self.driver.progress() if isinstance(said, Step))
+
+        for ask in (driver.images, driver.labels, self.driver.subclouds, progress, driver.alarms):
             try:
                 ask()
             except ControlPlaneError as error:
                 refused.append(error)
         if refused:
             raise refused[0]
+        return stepped
 
     def pass_time(self, seconds: float) -> None:
         """Let lab time pass where it is virtual, with all that falls due; a real lab's passes by itself."""

@@ -32,6 +32,8 @@ Way = Literal["rest", "cli"]
 R = TypeVar("R", bound=Record)
 #: What a look asks for.
 ASKED: Final = ("image", "state", "label", "device", "host", "alarm")
+#: And of a system that is orchestrated.
+VIM_STRATEGY: Final = "vim-strategy"
 #: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
 _EMULATED_SETTLE: Final = 0.2
 #: Says that the retimers are to be reset at the next boot (fact sheet of StarlingX, section 3.2).
@@ -141,6 +143,7 @@ class SystemBench:
         try:
             hosts = {name: self._connected(name) for name, h in lab.entry.hosts.items() if h.system == system}
             self.hostnames = {name: _hostname(host) for name, host in hosts.items()}
+            self._hosts = tuple(hosts.values())
             self.cards = dict(self._cards(hosts, allowed))
             self.way = self._rest() if way == "rest" else self._cli(hosts)
             self._open.callback(self.way.close)
@@ -261,16 +264,21 @@ class SystemBench:
             block.enter_context(self.way.one_look())
             yield
 
-    def _refused(self) -> Iterator[ControlPlaneError]:
+    def _refused(self, orchestrated: bool) -> Iterator[ControlPlaneError]:
         """Ask for everything; yield what the system refuses to say, which keeps no other from being asked."""
         parts: list[Callable[[], object]] = [self.driver.images, self.driver.states, self.driver.labels]
         for hostname in self.hostnames.values():
             parts += [partial(self._devices, hostname), partial(self.driver.host, hostname)]
-        for part in (*parts, self.driver.alarms):
+        parts += [self.driver.alarms, *([self._vim_strategy] if orchestrated else [])]
+        for part in parts:
             try:
                 part()
             except ControlPlaneError as error:
                 yield error
+
+    def _vim_strategy(self) -> None:
+        with suppress(NotOfferedError):  # it has no VIM, or none that we may ask; then nothing is said
+            self.driver.vim_strategy()
 
     def _devices(self, hostname: str) -> None:
         """Ask for a host's devices; a list that shows no field of a card is followed by each of them."""
@@ -334,6 +342,15 @@ class SystemBench:
             )
         )
         return due.exit_code == 0
+
+    def restart_vim(self) -> str:
+        """Restart the system's VIM alone; return the name of the host that it runs on.
+
+        :raises InfrastructureError: that is not to be had there. :raises DeadlineError: it stays away.
+        """
+        from harness.lab.vim_service import VimService
+
+        return VimService(self.name, self._hosts).restart()
 
     def reach_again(self, hostname: str, *, deadline: float = 300.0) -> None:
         """Reach a host anew that has booted: what is left of the link from before may not know it yet.

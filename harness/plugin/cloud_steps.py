@@ -68,6 +68,13 @@ def hold_strategy(cloud: Cloud, card: str, at: str, meanwhile: Callable[..., Any
         meanwhile()
 
 
+@is_step("apply-strategy-for", of="cloud", seconds="seconds", meanwhile="steps")
+def apply_strategy_for(cloud: Cloud, seconds: float, meanwhile: Callable[..., Any]) -> None:
+    """Have the strategy begin, and stop lab time so many seconds later, for some steps."""
+    with cloud.applied_for(seconds):
+        meanwhile()
+
+
 @is_step("wait-for-strategy", of="cloud", state="strategy-state")
 def wait_for_strategy(cloud: Cloud, state: str = "") -> None:
     """Wait until the strategy has a state, such as complete; without one: has ended."""

@@ -182,6 +182,32 @@ class Cloud:
         self._emulated(f"holding {self._held}").hold(self._held, check_point(to))
         self._come_to(self._held, to)
 
+    @contextmanager
+    def applied_for(self, seconds: float) -> Iterator[Callable[[float], None]]:
+        """Apply the strategy, and stop lab time ``seconds`` later, while the block lasts.
+
+        The block is given what lets so many more seconds pass.
+
+        :raises NotApplicable: the cloud is real.
+        """
+        bench = self._emulated("stopping lab time")
+        with taking(STEPS["apply-strategy-for"], {"seconds": seconds}) as inner:
+            bench.stop_time(seconds)
+            try:
+                self.apply_strategy()
+                bench.wait_stopped(_EMULATED_DEADLINE)
+                with inner():
+                    yield self.go_on_for
+            finally:
+                bench.release_time()
+
+    @is_step("go-on-for", of="cloud", seconds="seconds")
+    def go_on_for(self, seconds: float) -> None:
+        """Let so much more lab time pass, where it is stopped with the strategy, and stop it again."""
+        bench = self._emulated("stopping lab time")
+        bench.stop_time(seconds)
+        bench.wait_stopped(_EMULATED_DEADLINE)
+
     def _come_to(self, card: str, phase: str) -> None:
         """Wait until the card is held; no longer than the strategy goes on."""
         self._point = phase
@@ -294,6 +320,7 @@ class Cloud:
             Fault(point=self._point, action=name, subject=subject, state=state, detail=detail)
         )
 
+    @taken_as("restart-vim")
     def restart_vim(self, subcloud: str) -> None:
         """Restart the VIM of a subcloud alone, as its service manager does; what it carries out goes on.
 

@@ -155,3 +155,42 @@ def test_an_upload_that_the_vault_does_not_keep_is_refused(cloud) -> None:
         cloud.controller.apply(uuid)
         cloud.audit()
         run(cloud)
+
+
+def test_a_subcloud_whose_card_is_disabled_is_out_of_sync(cloud) -> None:
+    """The card is there, and does not hold what is listed for it."""
+    near = cloud.subclouds["near"]
+    near.lock()
+    near.enable_device(False)
+    near.unlock()
+    applied(cloud)
+
+
+def test_a_refusal_is_told_by_the_strategy_of_its_subcloud(cloud) -> None:
+    """Soon after it: it asks the host every minute."""
+    cloud.given("near/card0", root="A")
+    applied(cloud, "unsigned")
+    cloud.create_strategy()
+    with cloud.applied_for(1200) as go_on:
+        cloud.look()
+        go_on(300)
+        cloud.look()
+    cloud.wait_for_strategy()
+    cloud.audit()
+
+
+def test_a_restart_of_the_vim_stops_no_strategy(cloud) -> None:
+    """The VIM of a subcloud alone is restarted while its card is written."""
+    applied(cloud)
+    cloud.create_strategy()
+    with cloud.applied_until("near/card0", "programming"):
+        cloud.restart_vim("near")
+    cloud.wait_for_strategy()
+    cloud.pass_time(600)
+
+
+def test_a_host_that_says_nothing_of_its_update_has_nothing_to_do(cloud) -> None:
+    """sysinv knows no status of the update of a host that was never given one; NULL is as good as empty."""
+    cloud.disturb("host-update-null", True, subcloud="near")
+    applied(cloud)
+    run(cloud)

@@ -142,6 +142,16 @@ def test_no_labels_are_in_sync(cloud):
     exchange(cloud, "near/card0")
 
 
+@seen_with("no-devices-in-sync", verdicts={"dcmanager-sync": "FALSE_SUCCESS"})
+def test_a_subcloud_whose_card_is_disabled_is_in_sync(cloud):
+    """Devices that are disabled are passed over, and no other is left that the image is for."""
+    near = cloud.subclouds["near"]
+    near.lock()
+    near.enable_device(False)
+    near.unlock()
+    apply(cloud, "A/csk0")
+
+
 @seen_with("regionone-error-in-sync", verdicts={"dcmanager-sync": "FALSE_SUCCESS"})
 def test_all_are_in_sync_while_the_controllers_images_cannot_be_listed(cloud):
     """An error is taken for an empty list."""
@@ -249,3 +259,47 @@ def test_an_image_that_the_vault_did_not_take_is_uploaded(cloud):
         cloud.controller.apply(uuid)
         cloud.audit()
         run(cloud)
+
+
+# -- the VIM of a subcloud --------------------------------------------------------------------------------
+
+#: What is said, and not to be held to a card that was written and never reset: the strategy ends before.
+NOT_RESET = {
+    "vim-strategy": "FALSE_FAILURE",
+    "sysinv-image-state": "UNVERIFIABLE",
+    "dcmanager-sync": "UNVERIFIABLE",
+    "dcmanager-step": "UNVERIFIABLE",
+}
+
+
+@seen_with("vim-hangs-on-pending", verdicts={"vim-strategy": "STALE", "dcmanager-step": "STALE"})
+def test_lp_1890915_a_strategy_goes_on_after_the_update_has_failed(cloud):
+    """The card has a root key and refuses an unsigned image; its host goes back to pending."""
+    cloud.given("near/card0", root="A")
+    apply(cloud, "unsigned")
+    cloud.create_strategy()
+    with cloud.applied_for(1200) as go_on:
+        cloud.look()
+        go_on(300)
+        cloud.look()
+    cloud.wait_for_strategy()
+
+
+@seen_with("vim-restart-traceback", outcome="UNKNOWN", verdicts=NOT_RESET)
+def test_lp_1929251_a_strategy_fails_after_the_vim_was_restarted(cloud):
+    """Its looks at the host it updates end in a traceback from then on; the card is written."""
+    apply(cloud, "A/csk0")
+    cloud.create_strategy()
+    with cloud.applied_until("near/card0", "programming"):
+        cloud.restart_vim("near")
+    cloud.wait_for_strategy()
+    cloud.pass_time(600)
+
+
+@seen_with("vim-ignores-null", outcome="UNKNOWN", verdicts=NOT_RESET)
+def test_a_strategy_fails_where_its_host_says_nothing_of_its_update(cloud):
+    """NULL is not the empty status to the VIM: it waits until the hour is over. The card is written."""
+    cloud.disturb("host-update-null", True, subcloud="near")
+    apply(cloud, "A/csk0")
+    cloud.orchestrate()
+    cloud.pass_time(600)

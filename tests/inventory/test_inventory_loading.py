@@ -94,7 +94,13 @@ def test_nothing_changes_once_loaded(write) -> None:
     [
         ("sysadmin, cred", "sysadmin, prot: 22, cred", 12, "ssh.prot", "did you mean 'port'?"),
         ("        power:", "        pwer:", 13, "hosts.rack7.pwer", "did you mean 'power'?"),
-        ("        power:", "        zzz:", 13, "hosts.rack7.zzz", "allowed: cards, emulated, labgrid, local, power"),
+        (
+            "        power:",
+            "        zzz:",
+            13,
+            "hosts.rack7.zzz",
+            "allowed: cards, emulated, labgrid, local, power",
+        ),
         ("[root-key]", "[root-keys]", 9, "left.irreversible.0", "did you mean 'root-key'?"),
         ("[root-key]", "[all]", 9, "left.irreversible.0", "allowed: root-key, key-cancellation"),
         ("0000:5e:00.0", "5e:00", 10, "right.address", "has the form 0000:b2:00.0"),

@@ -64,6 +64,8 @@ class Sub:
     step: dict[str, Any] | None = None
     #: How it shows images that its controller does not know.
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: What its VIM says of its own strategy; None: it is not asked.
+    vim: dict[str, Any] | None = None
     read: bool = True
     #: Cards that it has besides, and that nobody reads.
     others: int = 0
@@ -221,6 +223,8 @@ class Cloud:
         for number in range(sub.others):
             other = {"hostname": HOST, "address": f"0000:c{number}:00.0", "name": f"other{number}"}
             self._say(sub.name, "device", f"{HOST}/other{number}", device_id="0b30", **other)
+        if sub.vim is not None:
+            self._say(sub.name, "vim-strategy", "firmware", **sub.vim)
         for key, value in sub.labels.items():
             said = {"label_key": key, "label_value": value}
             self._say(sub.name, "label", f"{HOST}/{key}", hostname=HOST, device="dev", **said)

@@ -74,6 +74,60 @@ def test_waiting_for_a_hold_ends_when_the_phase_is_there_and_not_before(
     assert lab.bench.held("left/card0") is None
 
 
+def test_lab_time_is_stopped_on_its_way_and_goes_on_when_it_is_released(
+    lab: Any, left: Any, image: Any
+) -> None:
+    lab.bench.hold("left/card0", "preparing")
+    left.run("cat > /tmp/user.bin", stdin=image("unsigned"))
+    command = left.command("fpgasupdate -y /tmp/user.bin b2:00.0")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as tool:
+        lab.bench.wait_held("left/card0", "preparing")
+        began = lab.bench.lab_time()
+        lab.bench.stop_time(1.0)
+        lab.bench.release("left/card0")
+        lab.bench.wait_stopped()
+        assert lab.bench.lab_time() == began + 1.0
+        lab.bench.stop_time(0.5)
+        lab.bench.wait_stopped()
+        assert lab.bench.lab_time() == began + 1.5
+        assert tool.poll() is None
+        lab.bench.release_time()
+    assert tool.returncode == 0
+    assert lab.bench.lab_time() > began + 1.5
+
+
+def test_a_stop_that_is_not_waited_for_draws_no_time(lab: Any) -> None:
+    began = lab.bench.lab_time()
+    lab.bench.stop_time(60.0)
+    assert lab.bench.lab_time() == began
+    lab.bench.release_time()
+
+
+def test_lab_time_that_something_else_holds_does_not_come_to_its_stop(
+    lab: Any, left: Any, image: Any
+) -> None:
+    lab.bench.hold("left/card0", "transferring")
+    left.run("cat > /tmp/user.bin", stdin=image("unsigned"))
+    command = left.command("fpgasupdate -y /tmp/user.bin b2:00.0")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as tool:
+        lab.bench.wait_held("left/card0", "transferring")
+        lab.bench.stop_time(3000.0)
+        with pytest.raises(DeadlineError, match="did not come to where it stops"):
+            lab.bench.wait_stopped(deadline=0.05)
+        lab.bench.release_time()
+        lab.bench.release("left/card0")
+    assert tool.returncode == 0
+
+
+def test_a_stop_that_nobody_has_asked_for_is_not_waited_for(lab: Any) -> None:
+    lab.bench.release_time()
+    with pytest.raises(ConfigurationError, match="Nothing stops"):
+        lab.bench.wait_stopped()
+    for seconds in (0.0, -1.0, float("nan"), 1e9):
+        with pytest.raises(ConfigurationError, match="Lab time is stopped"):
+            lab.bench.stop_time(seconds)
+
+
 @pytest.mark.parametrize(
     ("act", "text"),
     [

@@ -47,7 +47,9 @@ def test_no_password_is_taken_over() -> None:
 def test_places_that_are_not_there_or_are_no_hosts_are_errors() -> None:
     with pytest.raises(ConfigurationError, match="no place 'n3000-wets'"):
         imported("lab.example:20408", [EAST], ["n3000-wets"])
-    with pytest.raises(ConfigurationError, match=r"No place .* can be a host: power-only: it has 0 resources"):
+    with pytest.raises(
+        ConfigurationError, match=r"No place .* can be a host: power-only: it has 0 resources"
+    ):
         imported("lab.example:20408", [EAST, POWER], ["power-only"])
 
 

@@ -8,8 +8,6 @@ import pytest
 from harness.lab.known_defects import known_defect, known_defects
 
 PROJECT = Path(__file__).parents[2]
-#: Shown by the emulator's own tests alone: disabling a device, and the VIM, are not scenarios' business.
-ELSEWHERE = {"no-devices-in-sync"}
 
 
 def stated():
@@ -48,6 +46,6 @@ def test_what_is_stated_is_what_the_defect_predicts(defect: str) -> None:
 def test_every_defect_of_dcmanager_is_reproduced() -> None:
     from harness.emulator.distributed_cloud.known import CLOUD_DEFECTS
 
-    own = {d.name for d in CLOUD_DEFECTS if not d.name.startswith("vim-")}
-    assert own - ELSEWHERE == set(STATED)
+    own = {d.name for d in CLOUD_DEFECTS}
+    assert own == set(STATED)
     assert own <= {defect["name"] for defect in known_defects(None, None)}

@@ -45,7 +45,10 @@ class StateNotFound(Exception):
 
 
 class Conductor:
-    """The conductor of one system. ``send``: hands an order to the agent of the host of that name."""
+    """The conductor of one system. ``send``: hands an order to the agent of the host of that name.
+
+    ``nothing``: what a host says of its update once it is owed nothing: the empty status, or NULL.
+    """
 
     def __init__(
         self,
@@ -54,12 +57,14 @@ class Conductor:
         alarms: Alarms,
         now: Callable[[], float],
         send: Callable[[str, Order], None],
+        nothing: Callable[[], str | None] = lambda: NOTHING,
     ) -> None:
         self._database = database
         self._defects = defects
         self._alarms = alarms
         self._now = now
         self._send = send
+        self._nothing = nothing
         #: What the log of the conductor says of updates, the last line last.
         self.log: list[str] = []
 
@@ -112,7 +117,7 @@ class Conductor:
             failed = bool(self._states(host_id, FAILED)) and not self._defects.on(
                 "host-not-pending-after-failure"
             )
-            self._set_host(host_id, PENDING if failed or pending else NOTHING)
+            self._set_host(host_id, PENDING if failed or pending else self._nothing())
             return
         images = {state["id"]: self._image(state) for state in ready}
         first = min(ready, key=lambda state: _ORDER[images[state["id"]]["bitstream_type"]])
@@ -246,7 +251,7 @@ class Conductor:
             raise LookupError(f"Server {host_id} could not be found.")
         return host
 
-    def _set_host(self, host_id: int, value: str) -> None:
+    def _set_host(self, host_id: int, value: str | None) -> None:
         self._database.change("i_host", host_id, device_image_update=value)
 
     def _say(self, line: str) -> None:

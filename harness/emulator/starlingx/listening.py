@@ -194,6 +194,10 @@ class Listening:
         """Return what gets files from the controller of the system ``name``."""
         return Download({FILES_PORT: self._places[name].port("files")})
 
+    def restart_vim(self, name: str) -> None:
+        """Restart the VIM of the system ``name`` alone."""
+        self.system(name).restart_vim()
+
     def system(self, name: str) -> System:
         """Return the system ``name``, brought up. :raises KeyError: there is none."""
         return self._places[name].system()
@@ -207,10 +211,10 @@ class Listening:
 
         ``refuse-requests`` (how many), ``downloads`` (whole, missing, short), ``completions`` (seconds by
         which they come late, None: lost), ``conductor``, ``agents`` (true: they run), ``expire-tokens``,
-        ``restart``, ``api-down-after-unlock`` (seconds), ``slow`` (factor). Of a distributed cloud's
-        controller also ``subcloud-offline``, ``subcloud-unmanaged`` (name; ``-`` before it: not any more),
-        ``vault-missing`` (uuid of an image), ``vault-takes-files`` (bool), ``dcmanager`` (true: it runs),
-        ``audit-now``.
+        ``restart``, ``api-down-after-unlock`` (seconds), ``host-update-null`` (bool), ``slow`` (factor). Of a
+        distributed cloud's controller also ``subcloud-offline``, ``subcloud-unmanaged`` (name; ``-`` before
+        it: not any more), ``vault-missing`` (uuid of an image), ``vault-takes-files`` (bool), ``dcmanager``
+        (true: it runs), ``audit-now``.
 
         :raises ConfigurationError: there is no such system or trouble, or it does not take the value.
         """
@@ -229,6 +233,7 @@ class Listening:
             "expire-tokens": found.identity.revoke_all,
             "restart": place.restart,
             "api-down-after-unlock": lambda: found.troubles.go_away_after_unlock(value),
+            "host-update-null": lambda: found.troubles.say_null(value),
             "slow": lambda: found.troubles.slow_down(value),
         }
         if place.has_cloud:

@@ -14,7 +14,7 @@ from harness.emulator.clock import LabClock
 from harness.emulator.host import EmulatedHost
 from harness.emulator.starlingx.agent import Agent, Fetch, Surroundings
 from harness.emulator.starlingx.alarms import Alarms
-from harness.emulator.starlingx.applying import Applying
+from harness.emulator.starlingx.applying import NOTHING, Applying
 from harness.emulator.starlingx.conductor import AUDIT_SECONDS, Conductor, Order, show_time
 from harness.emulator.starlingx.controllers import Activity, controllers_of
 from harness.emulator.starlingx.database import Database, Row
@@ -73,7 +73,14 @@ class System:
         self.applying = Applying(self.database, self.defects, self.alarms)
         self.labels = DeviceLabels(self.database, self.defects, self.applying, self.alarms)
         self.uploads = Uploads(self.database, self.defects, self.views, self.images_folder)
-        self.conductor = Conductor(self.database, self.defects, self.alarms, clock.now, self._send)
+        self.conductor = Conductor(
+            self.database,
+            self.defects,
+            self.alarms,
+            clock.now,
+            self._send,
+            lambda: None if self.troubles.says_null else NOTHING,
+        )
         #: The calls that nobody waits for, to the conductor.
         self.casts = Mailbox(clock, f"sysinv-conductor-{name}", self.lock)
         #: Hostname -> agent.
@@ -95,6 +102,15 @@ class System:
             if self._vim is None:
                 self._vim = Vim(self, self._vim_path)
             return self._vim
+
+    def restart_vim(self) -> None:
+        """End the VIM alone, and begin it anew with the strategy that is on disk."""
+        with self.lock:
+            if self._vim is not None:
+                self._vim.close()
+                self._vim = None
+            if self._vim_path.exists():
+                _ = self.vim
 
     def _moment(self) -> str:
         return show_time(self.clock.now())

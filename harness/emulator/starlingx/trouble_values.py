@@ -43,6 +43,7 @@ _OF_SYSTEM: Final[Mapping[str, _Allowed]] = {
     "expire-tokens": _NOTHING,
     "restart": _NOTHING,
     "api-down-after-unlock": _SECONDS,
+    "host-update-null": _FLAG,
     "slow": _Allowed("a factor above 0", lambda value: _is_number(value) and value > 0),
 }
 #: Of the controller of a distributed cloud besides.

@@ -24,12 +24,14 @@ class Troubles:
     ``delay``: lab seconds by which an agent's word that an image is done comes late; None: it is lost.
     ``away_after_unlock``: for how many lab seconds sysinv does not answer after a host's unlock.
     ``slow``: how many times as long its hosts take to boot, to lock and to get an image.
+    ``says_null``: whether a host that is owed nothing says NULL of its update, and no empty status.
     """
 
     downloads: str = "whole"
     delay: float | None = 0.0
     away_after_unlock: float = 0.0
     slow: float = 1.0
+    says_null: bool = False
     _away_until: float = 0.0
     _refused: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,6 +67,10 @@ class Troubles:
     def slow_down(self, factor: float) -> None:
         """Have hosts take ``factor`` times as long as they do otherwise."""
         self.slow = factor
+
+    def say_null(self, on: bool) -> None:
+        """Have a host that comes to be owed nothing say NULL of its update, or the empty status again."""
+        self.says_null = on
 
     def set_downloads(self, how: str) -> None:
         """Say how images are given out from now on. :raises ConfigurationError: there is no such way."""

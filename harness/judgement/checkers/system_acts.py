@@ -18,7 +18,7 @@ from harness.judgement.values import Unknown
 CHANGES: Final = frozenset(
     {
         "image-upload", "image-apply", "image-remove", "image-delete", "label-assign", "label-remove",
-        "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
+        "device-modify", "host-update", "host-abort", "host-lock", "host-unlock", "host-reboot",
         "strategy-create", "strategy-apply", "strategy-abort", "strategy-delete",
     }
 )  # fmt: skip

@@ -18,6 +18,7 @@ from harness.judgement.checkers.sync_status import check_sync_status
 from harness.judgement.checkers.system_acts import CHANGES, act_outcome
 from harness.judgement.checkers.update_alarm import check_update_alarm
 from harness.judgement.checkers.vault import check_vault
+from harness.judgement.checkers.vim_strategy import check_vim_strategy
 from harness.judgement.cloud_story import CloudStory, clouds_of
 from harness.judgement.grouping import Block, Operation
 from harness.judgement.model import OutcomeOf, Verdict
@@ -44,6 +45,7 @@ def check_systems(block: Block) -> tuple[list[OutcomeOf], list[Verdict]]:
         verdicts += check_update_alarm(story)
         verdicts += check_stored_images(story)
         verdicts += check_floating_labels(story)
+        verdicts += check_vim_strategy(story)
     for cloud in clouds.values():
         verdicts += check_cloud(cloud, ended=block.ended)
     return outcomes, verdicts

@@ -18,7 +18,8 @@ from support.fuzz.engine import Target
 from support.fuzz.mutate import NUMBERS, SNIPPETS, JsonMutator, Mutator, TextMutator
 
 from harness.controlplane.tables import TableError, parse_tables
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.controlplane.vim import from_output
+from harness.errors import ConfigurationError, ControlPlaneError, InfrastructureError
 from harness.faults.proxy.heads import AnswerHead, NotHttp, RequestHead
 from harness.faults.registry_points import STEPS, FaultPoint, classify
 from harness.registry.archives import read_image, write_docker_archive, write_layout
@@ -249,6 +250,38 @@ def check_table(data: bytes) -> str:
     return f"{len(tables)} tables"
 
 
+@cache
+def _strategies() -> Sequence[bytes]:
+    step = """\
+            step-name:                    fw-update-hosts
+            entity-names:                 ['compute-0', 'compute-1']
+            result:                       timed-out
+            reason:                       fw-update-hosts timed out
+"""
+    whole = f"""\
+Strategy Firmware Update Strategy:
+  strategy-uuid:                          00000000-0000-4000-8000-000000000001
+  state:                                  applying
+  apply-phase:
+    result:                               failed
+    stages:
+        steps:
+            step-id:                      0
+{step}"""
+    return (whole.encode(), b"No strategy available\n")
+
+
+def check_strategy(data: bytes) -> str:
+    """What `sw-manager` prints is refused, or it is a strategy with a state, or none."""
+    try:
+        said = from_output(_text(data))
+    except ControlPlaneError as error:
+        assert len(str(error)) < 2000, "the refusal repeats what was read"
+        return "refused"
+    assert all(strategy.state for strategy in said)
+    return f"{len(said)} strategies"
+
+
 _POINT_WORDS = ("#last", "#0", "mid@0:", "before:", "@sha256:", quote("a/b c"), "%00", "%2e%2e%2f")
 _LOG_WORDS = ('msg="', "level=", '\\"', "sysinv 2022-09-21 ")
 
@@ -263,5 +296,6 @@ TARGETS = (
     Target("manifest", _manifests, check_manifest, JsonMutator, short=150),
     Target("http-head", _heads, check_head, _mutator("chunked", ", ", "\r\n "), short=150),
     Target("image-archive", _archives, check_archive, Mutator, share=0.5, short=60),
+    Target("vim-strategy", _strategies, check_strategy, _mutator(":", "-phase:", "steps:"), short=100),
     Target("system-table", _tables, check_table, _mutator("+--", "|", " | "), short=150),
 )
