@@ -8,8 +8,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.rows import Row, Samples
 from harness.scenarios.push_points import default_points
-from harness.scenarios.push_sweep import Sweep
+from harness.scenarios.push_sweep import PushSweep
 from harness.scenarios.push_trials import Plan
+from harness.scenarios.sweep import Sweep
 from harness.scenarios.sweep_results import LaneResult, SweepResult
 
 #: Of each kind one that needs no Docker engine: one that gives up, one that goes on, a program, and the
@@ -28,13 +29,13 @@ def measure(rounds: int) -> list[Row]:
         # What the registries and programs took is among it: all have ended.
         processor.append(sum(os.times()[:4]) - sum(before[:4]))
     lanes = [lane for each in swept for lane in each.lanes]
-    costs = [_cost(client, [lane for lane in lanes if lane.client == client]) for client in CLIENTS]
+    costs = [_cost(client, [lane for lane in lanes if lane.lane == client]) for client in CLIENTS]
     return [*costs, _pace(swept, processor)]
 
 
 def _sweep() -> SweepResult:
     with TemporaryDirectory() as folder:
-        result = Sweep(CLIENTS, _PLAN, Path(folder), lambda: None, workers=1).run()
+        result = Sweep(PushSweep(CLIENTS, _PLAN, lambda: None), Path(folder), workers=1).run()
     for lane in result.lanes:
         assert not lane.blocked and not lane.failed, lane.blocked or lane.failed
     return result

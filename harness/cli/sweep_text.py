@@ -12,25 +12,16 @@ from rich.table import Table
 
 from harness.judgement.model import Outcome, VerdictKind
 from harness.report.printable import printable
-from harness.scenarios.sweep_results import NOT_REACHED, WEAK, LaneResult, SweepResult, Trial
+from harness.scenarios.sweep_results import NOT_REACHED, Kind, LaneResult, SweepResult, Trial
 
 #: Columns that a table may have besides its points, so that it is readable in 120.
-_CLIENTS_A_TABLE = 6
+_LANES_A_TABLE = 6
 _STYLES = {
     VerdictKind.FALSE_SUCCESS.value: "bold red",
     VerdictKind.LOST.value: "bold magenta",
     VerdictKind.FALSE_FAILURE.value: "yellow",
     VerdictKind.UNVERIFIABLE.value: "yellow",
     NOT_REACHED: "dim",
-}
-_LIES = {
-    VerdictKind.FALSE_SUCCESS: "reported done {n} while the image was lost",
-    VerdictKind.FALSE_FAILURE: "reported failed {n} while the image was there",
-    VerdictKind.LOST: "said nothing {n} by its deadline",
-    VerdictKind.MISREPORT: "named a wrong digest {n}",
-    VerdictKind.CONTRADICTION: "contradicted itself {n}",
-    VerdictKind.STALE: "reported done {n} what was not there any more later",
-    VerdictKind.UNVERIFIABLE: "could not be held to the truth {n}",
 }
 
 
@@ -41,33 +32,34 @@ def render(result: SweepResult, *, colour: bool, width: int = 120) -> str:
         file=written, width=width, force_terminal=colour, no_color=not colour, highlight=False, emoji=False
     )
     lanes = [lane for lane in result.lanes if lane.trials]
-    for action in dict.fromkeys(trial.action for trial in result.trials):
-        for first in range(0, len(lanes), _CLIENTS_A_TABLE):
-            console.print(_table(action, lanes[first : first + _CLIENTS_A_TABLE]))
+    for of, action in dict.fromkeys((trial.of, trial.action) for trial in result.trials):
+        for first in range(0, len(lanes), _LANES_A_TABLE):
+            console.print(_table(result.kind, of, action, lanes[first : first + _LANES_A_TABLE]))
     for line in closing(result):
         console.print(printable(line), markup=False)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip().splitlines())
 
 
-def _table(action: str, lanes: Sequence[LaneResult]) -> Table:
-    table = Table(title=f"\n{action}", title_justify="left", box=None, padding=(0, 2, 0, 0))
+def _table(kind: Kind, of: str, action: str, lanes: Sequence[LaneResult]) -> Table:
+    title = f"\n{of}: {action}" if of else f"\n{action}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("point", no_wrap=True)
     for lane in lanes:
-        table.add_column(lane.client)
-    points = dict.fromkeys(t.point for lane in lanes for t in lane.trials if t.action == action)
-    for point in points:
-        cells = [_cell([t for t in lane.trials if t.action == action and t.point == point]) for lane in lanes]
+        table.add_column(lane.lane)
+    trials = [[t for t in lane.trials if (t.of, t.action) == (of, action)] for lane in lanes]
+    for point in dict.fromkeys(trial.point for own in trials for trial in own):
+        cells = [_cell(kind, [trial for trial in own if trial.point == point]) for own in trials]
         table.add_row(point.removesuffix("#1"), *cells)
     return table
 
 
-def _cell(trials: Sequence[Trial]) -> str:
-    """Return outcome and verdict of the trials of one client at one point, each once."""
-    counts = Counter((trial.outcome, trial.verdict) for trial in trials)
+def _cell(kind: Kind, trials: Sequence[Trial]) -> str:
+    """Return what the trials of one lane at one point left, and the verdict, each once."""
+    counts = Counter((t.truth if kind.good else t.outcome, t.verdict, t.reached) for t in trials)
     lines = []
-    for (outcome, verdict), count in counts.items():
+    for (left, verdict, reached), count in counts.items():
         times = f"{count} x " if len(counts) > 1 else ""
-        words = verdict if outcome == NOT_REACHED else f"{outcome}\n{verdict}"
+        words = f"{left}\n{verdict}" if reached else verdict
         style = _STYLES.get(verdict, "")
         lines.append(f"[{style}]{times}{words}[/]" if style else f"{times}{words}")
     return "\n".join(lines)
@@ -79,31 +71,37 @@ def closing(result: SweepResult) -> Iterator[str]:
     right = []
     for lane in result.lanes:
         tested = [trial for trial in lane.trials if trial.reached]
-        told = list(_told(lane.client, tested))
-        yield from told
+        yield from _told(result.kind, lane.lane, tested)
         if tested and all(trial.verdict == VerdictKind.MATCH.value for trial in tested):
-            right.append(f"{lane.client} ({len(tested)})")
+            right.append(f"{lane.lane} ({len(tested)})")
     if right:
         yield f"Right in every trial: {', '.join(right)}."
+    for trial in result.broken:
+        yield f"BROKEN {trial.lane}, {trial.action} at {trial.point}: it is {trial.truth}."
     yield from _untested(result)
     for lane in result.lanes:
+        if lane.excluded:
+            yield f"NOT_APPLICABLE {lane.lane}: {lane.excluded}."
+        if lane.left:
+            yield f"PARTIAL {lane.lane}: {lane.left_why}: {lane.left} left out."
         if lane.blocked or lane.failed:
             state = "BLOCKED" if lane.blocked else "INFRA"
-            yield f"{state} {lane.client}: {lane.blocked or lane.failed}"
+            yield f"{state} {lane.lane}: {lane.blocked or lane.failed}"
             if lane.hint:
                 yield f"  hint: {lane.hint}"
     yield from _cost(result)
 
 
-def _told(client: str, tested: Sequence[Trial]) -> Iterator[str]:
-    for kind, words in _LIES.items():
-        found = [trial for trial in tested if trial.verdict == kind.value]
+def _told(kind: Kind, lane: str, tested: Sequence[Trial]) -> Iterator[str]:
+    for verdict, words in kind.lies.items():
+        found = [trial for trial in tested if trial.verdict == verdict.value]
         if found:
             where = Counter(trial.action for trial in found)
             told = words.format(n=_times(len(found)))
             by = ", ".join(f"{action} {count}" for action, count in where.items())
-            weak = "; it is known for that" if client in WEAK and kind is VerdictKind.FALSE_SUCCESS else ""
-            yield f"{client} {told}, of {len(tested)} trials ({by}){weak}."
+            known = kind.weak & {found[0].by, lane} and verdict is VerdictKind.FALSE_SUCCESS
+            weak = "; it is known for that" if known else ""
+            yield f"{lane} {told}, of {len(tested)} trials ({by}){weak}."
 
 
 def _times(count: int) -> str:
@@ -111,13 +109,15 @@ def _times(count: int) -> str:
 
 
 def _untested(result: SweepResult) -> Iterator[str]:
-    missed: dict[str, list[str]] = {}
+    """Yield where nothing was tested; of cards also by which action, and why: it is not the same for all."""
+    missed: dict[tuple[str, str, str], dict[str, None]] = {}
     for trial in result.trials:
-        if not trial.reached and trial.point not in missed.setdefault(trial.client, []):
-            missed[trial.client].append(trial.point)
-    for client, points in missed.items():
-        if points:
-            yield f"NOT_REACHED {client}, nothing was tested there: {', '.join(points)}."
+        if not trial.reached:
+            why = f"{trial.action}: {trial.reason}" if result.kind.good else ""
+            missed.setdefault((trial.outcome, trial.lane, why), {})[trial.point] = None
+    for (state, lane, why), points in missed.items():
+        told = f" ({why.strip().rstrip('.')})" if why else ""
+        yield f"{state} {lane}, nothing was tested there: {', '.join(points)}{told}."
 
 
 def _cost(result: SweepResult) -> Iterator[str]:
@@ -126,14 +126,14 @@ def _cost(result: SweepResult) -> Iterator[str]:
         yield "Nothing was tested."
         return
     landed = sum(trial.outcome == Outcome.AS_INTENDED.value for trial in tested)
-    yield (
-        f"{len(tested)} trials in {result.seconds:.0f} s "
-        f"({60 * len(tested) / max(result.seconds, 0.001):.0f} a minute); the image landed in {landed}."
-    )
-    costs = [f"{lane.client} {median(lane.costs):.2f}" for lane in result.lanes if lane.costs]
-    yield (
-        "A disturbed push, the client's own waits apart, took so many times the same push and one bare "
-        f"restart (median): {', '.join(costs)}."
-    )
+    pace = 60 * (len(result.trials) - result.earlier) / max(result.seconds, 0.001)
+    before = f", {result.earlier} of them before it was cut off," if result.earlier else ""
+    what = result.kind.landed.format(n=landed)
+    yield f"{len(tested)} trials{before} in {result.seconds:.0f} s ({pace:.0f} a minute); {what}."
+    if costs := [f"{lane.lane} {median(lane.costs):.2f}" for lane in result.lanes if lane.costs]:
+        yield (
+            "A disturbed push, the client's own waits apart, took so many times the same push and one bare "
+            f"restart (median): {', '.join(costs)}."
+        )
     if result.interrupted:
-        yield "It was interrupted: what was not begun by then is missing."
+        yield "It was interrupted: the same command goes on with what is missing."

@@ -55,6 +55,17 @@ class Momentary:
         """Nothing lasts, so nothing is undone."""
 
 
+class Note(Momentary):
+    """Disturbs nothing: that the operation came to the point is in the history, no more."""
+
+    def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
+        """Return: it makes sense everywhere."""
+
+    def fire(self, card: CardDriver, lab: RunningLab) -> str:
+        """Say so."""
+        return "came to this point"
+
+
 class Signal(Momentary):
     """Sends a signal to the flashing tool, as an impatient operator or a stopping service does."""
 
@@ -192,6 +203,7 @@ def moved_address(address: str) -> str:
 
 
 _MAKERS: dict[str, Callable[[], Action]] = {
+    "note": Note,
     "sigterm": partial(Signal, "TERM"),
     "sigint": partial(Signal, "INT"),
     "cancel": Cancel,

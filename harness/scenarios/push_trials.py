@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import ConfigurationError, HarnessError
 from harness.faults.push_fault import PushFault
 from harness.faults.registry_actions import registry_action
 from harness.faults.registry_points import FaultPoint
-from harness.judgement.judge import Judgement, judge
-from harness.judgement.model import VerdictKind, worst_verdict
 from harness.judgement.records import Fault, ScenarioEnded, ScenarioStarted, Subject
 from harness.registry.clients.catalogue import PUSH_CLIENTS
 from harness.registry.images import Content, ImageRecipe, make_image, sized_layers
@@ -26,6 +23,7 @@ from harness.scenarios.sweep_results import LaneResult, Trial
 if TYPE_CHECKING:
     from harness.lab.push_bench import PushBench
     from harness.record.history import History
+    from harness.scenarios.sweep import Ledger
 
 TAG = "1"
 #: Pushes of a lane before its first trial.
@@ -77,6 +75,19 @@ class Plan:
                     f"{name} does not strike at random instants.", hint="Leave out --soak."
                 )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all that decides which trials there are, as plain data."""
+        given = sorted(blob.digest for blob in self.given.blobs()) if self.given is not None else []
+        return {
+            "actions": list(self.actions),
+            "points": [str(point) for point in self.points],
+            "repeat": self.repeat,
+            "layers": self.layers,
+            "layer_size": self.layer_size,
+            "soak": self.soak,
+            "given": given,
+        }
+
     @property
     def own_store(self) -> int:
         """Bytes of the file system that the store has to be on, for all images; 0 where none is needed."""
@@ -89,7 +100,7 @@ class Plan:
 class Lane:
     """One client on a bench of its own.
 
-    :param told: called with each trial when its push is over, not judged yet.
+    :param ledger: takes each trial when its push is over, and knows those that need not be made.
     :param stop: no further trial is begun once it is set.
     :param engine_log: whether the log of the engine is about this client alone.
     :raises BlockedError: what the client needs is not here.
@@ -102,7 +113,7 @@ class Lane:
         history: History,
         plan: Plan,
         *,
-        told: Callable[[Trial], None],
+        ledger: Ledger,
         stop: Event,
         engine_log: bool = True,
     ) -> None:
@@ -110,7 +121,7 @@ class Lane:
         self._bench = bench
         self._history = history
         self._plan = plan
-        self._told = told
+        self._ledger = ledger
         self._stop = stop
         self._by_engine = PUSH_CLIENTS[client].needs_engine
         self._client = bench.push_client(client)
@@ -124,7 +135,7 @@ class Lane:
             registry=bench.name,
         )
         self._pushes = 0
-        self._trials: list[tuple[Trial, Transfer | None]] = []
+        self._disturbed: list[Transfer] = []
         self._push_seconds = self._restart_seconds = 0.0
         self._fault: PushFault | None = None
 
@@ -151,12 +162,9 @@ class Lane:
 
     def result(self) -> LaneResult:
         """Return what was recorded so far, judged."""
-        judged = judge(self._history.records)
-        trials = tuple(
-            trial if transfer is None else _judged(trial, transfer.intent, judged)
-            for trial, transfer in self._trials
+        return LaneResult(
+            self._name, self._ledger.trials(), push=self._push_seconds, restart=self._restart_seconds
         )
-        return LaneResult(self._name, trials, push=self._push_seconds, restart=self._restart_seconds)
 
     def _run(self) -> None:
         proxies = (self._bench.proxy, self._bench.token_proxy)
@@ -176,12 +184,14 @@ class Lane:
                 for asked in self._plan.points_of(action):
                     self._at(asked, passed(asked, recorded), action)
         self._bench.registry.restart()
-        self._driver.look_again([first, second, *(each for _, each in self._trials if each is not None)])
+        self._driver.look_again([first, second, *self._disturbed])
 
     def _at(self, asked: FaultPoint, point: FaultPoint | None, action: str) -> None:
         for _ in range(self._plan.repeat):
             if self._stop.is_set():
                 return
+            if self._ledger.is_done("", str(asked), action):
+                continue
             step = registry_action(action).strikes_in
             if step is not None and (asked.when, asked.step) != ("before", step):
                 self._never(asked, action, f"{action} strikes only at before:{step}")
@@ -210,7 +220,7 @@ class Lane:
                 detail=why,
             )
         )
-        self._note(Trial(self._name, str(asked), action, reason=why))
+        self._ledger.note(Trial(self._name, str(asked), action, reason=why))
 
     def _trial(self, asked: str, point: FaultPoint | float, action: str) -> None:
         """Push once; the fault strikes at a point, or after some seconds."""
@@ -231,11 +241,9 @@ class Lane:
             reason=fault.detail,
             at_first=struck.report.result if again else "",
         )
-        self._note(trial, transfer if fault.struck else None)
-
-    def _note(self, trial: Trial, transfer: Transfer | None = None) -> None:
-        self._trials.append((trial, transfer))
-        self._told(trial)
+        if fault.struck:
+            self._disturbed.append(transfer)
+        self._ledger.note(trial, transfer.intent if fault.struck else None)
 
     def _push(self, fault: PushFault | None) -> tuple[Transfer, Transfer | None]:
         """Push an image of which neither this registry nor an engine has seen a layer.
@@ -264,15 +272,3 @@ class Lane:
             return self._plan.given
         layers = sized_layers(self._plan.layers, self._plan.layer_size, seed=seed)
         return make_image(ImageRecipe(layers, label=seed, form="docker" if self._by_engine else "oci"))
-
-
-def _judged(trial: Trial, intent: int, judged: Judgement) -> Trial:
-    """Return a trial with the judge's words on it."""
-    outcome = next(each for each in judged.outcomes if each.intent == intent)
-    kinds: dict[str, list[VerdictKind]] = {}
-    for verdict in judged.verdicts:
-        if verdict.intent == intent:
-            kinds.setdefault(verdict.reporter, []).append(verdict.kind)
-    worst = {reporter: worst_verdict(found).value for reporter, found in kinds.items()}
-    own = worst.pop(trial.client, VerdictKind.UNVERIFIABLE.value)
-    return replace(trial, outcome=outcome.outcome.value, verdict=own, others=worst)

@@ -7,27 +7,70 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import EXIT_INTERRUPTED, worst_exit_code
-from harness.judgement.model import VerdictKind
+from harness.judgement.model import Outcome, RunState, VerdictKind
 
-#: Outcome and verdict of a trial whose push did not come to the point: nothing was tested by it.
+#: Outcome and verdict of a trial whose operation did not come to the point: nothing was tested by it.
 NOT_REACHED = "NOT_REACHED"
-#: Clients that are known to say done whatever happened: that they do is what a sweep shows.
-WEAK = frozenset({"docker-naive", "sysinv-download"})
+#: Exit code of a sweep for a trial that a run state kept from its end.
+_EXIT_OF_STATE = {RunState.INFRA: 3, RunState.BLOCKED: 3, RunState.REFUSED: 4, RunState.BUG: 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is swept, in words.
+
+    ``name``: the operation. ``lane``: what one lane is, also the key in JSON. ``of``: key in JSON of what the
+    operation is done with; empty where a trial says nothing of that. ``weak``: lanes, or reporters, that are
+    known to say done whatever happened. ``lies``: verdict -> what a lane did then, with ``{n}`` for how often.
+    ``good``: the truths after which nothing is broken; empty: any. ``landed``: how many of the trials were
+    as intended, with ``{n}``. ``waits``: what the lanes still do when they are interrupted.
+    """
+
+    name: str
+    lane: str
+    of: str
+    weak: frozenset[str]
+    lies: Mapping[VerdictKind, str]
+    good: frozenset[str]
+    landed: str
+    waits: str
+
+
+PUSH = Kind(
+    name="push",
+    lane="client",
+    of="",
+    weak=frozenset({"docker-naive", "sysinv-download"}),
+    lies={
+        VerdictKind.FALSE_SUCCESS: "reported done {n} while the image was lost",
+        VerdictKind.FALSE_FAILURE: "reported failed {n} while the image was there",
+        VerdictKind.LOST: "said nothing {n} by its deadline",
+        VerdictKind.MISREPORT: "named a wrong digest {n}",
+        VerdictKind.CONTRADICTION: "contradicted itself {n}",
+        VerdictKind.STALE: "reported done {n} what was not there any more later",
+        VerdictKind.UNVERIFIABLE: "could not be held to the truth {n}",
+    },
+    good=frozenset(),
+    landed="the image landed in {n}",
+    waits="the pushes under way end first, at their deadlines (2 min) at the latest, and what disturbs them "
+    "is undone",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One push of one client, disturbed at one point.
+    """One operation of one lane, disturbed at one point.
 
-    ``point``: as asked for, such as ``before:blob-put#last``; ``at``: with its request counted.
-    ``reported``: the client's result; ``truth``: the state of the image by API and store. ``outcome``,
-    ``verdict``: the judge's words, or :data:`NOT_REACHED`. ``others``: the verdict on each other reporter.
-    ``seconds``: of the whole trial; ``pushed``: of the push alone; ``waited``: what the client slept.
-    ``at_first``: where the action has the image pushed again, what was reported of the push that it struck;
-    all the rest is then about the next one.
+    ``lane``: a push client, or a card. ``point``: as asked for, such as ``before:blob-put#last``; ``at``:
+    with its request counted. ``reported``: the reporter's result; ``truth``: the state of the subject as it
+    was read back. ``outcome``, ``verdict``: the judge's words, a run state, or :data:`NOT_REACHED`.
+    ``others``: the verdict on each other reporter. ``seconds``: of the whole trial; ``pushed``: of the
+    operation alone; ``waited``: what a client slept. ``at_first``: where the action has the operation done
+    again, what was reported of the one that it struck; all the rest is then about the next one. ``of``: what
+    the operation was done with, such as an image. ``by``: who ``reported``, where that is not the lane.
     """
 
-    client: str
+    lane: str
     point: str
     action: str
     reported: str = ""
@@ -41,16 +84,24 @@ class Trial:
     others: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     at_first: str = ""
+    of: str = ""
+    by: str = ""
 
     @property
     def reached(self) -> bool:
-        """Whether the fault struck, so that the trial says something."""
-        return self.outcome != NOT_REACHED
+        """Whether the fault struck and the trial came to its end, so that it says something."""
+        return self.outcome in Outcome.__members__
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from the other trials of its lane, repetitions apart."""
+        return self.of, self.point, self.action
+
+    def to_json(self, kind: Kind) -> dict[str, Any]:
         """Return it as plain data."""
         return {
-            "client": self.client,
+            kind.lane: self.lane,
+            **({kind.of: self.of} if kind.of else {}),
             "point": self.point,
             "action": self.action,
             "reported": self.reported,
@@ -68,52 +119,91 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class LaneResult:
-    """All trials of one client. ``blocked`` and ``hint``: what kept it from being used; ``failed``: what
-    the lab failed in. ``push`` and ``restart``: seconds of the push without a fault, and of a bare restart.
+    """All trials of one lane.
+
+    ``blocked`` and ``hint``: what kept it from being used; ``failed``: what the lab failed in. ``push`` and
+    ``restart``: seconds of the operation without a fault, and of a bare restart. ``points``: those that the
+    operation passes, by what it is done with. ``left`` trials were left out, and ``left_why``.
+    ``excluded``: what may not be done to this lane's subject, by its permits.
     """
 
-    client: str
+    lane: str
     trials: tuple[Trial, ...] = ()
     blocked: str = ""
     failed: str = ""
     hint: str = ""
     push: float = 0.0
     restart: float = 0.0
+    points: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left: int = 0
+    left_why: str = ""
+    excluded: str = ""
 
     @property
     def costs(self) -> list[float]:
-        """What each disturbed push took, its own waits apart, over the same push and one bare restart."""
+        """What each disturbed operation took, its own waits apart, over the same one and one bare restart."""
         bare = self.push + self.restart
+        if not self.restart:
+            return []
         return [(each.pushed - each.waited) / bare for each in self.trials if each.reached and bare > 0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is to be said of the lane itself."""
+        passed = {"points": {of: list(points) for of, points in self.points.items()}} if self.points else {}
+        left = {"left": self.left, "left_why": self.left_why} if self.left else {}
+        return {
+            "blocked": self.blocked,
+            "failed": self.failed,
+            "hint": self.hint,
+            "push_seconds": round(self.push, 3),
+            "restart_seconds": round(self.restart, 3),
+            **passed,
+            **left,
+            **({"excluded": self.excluded} if self.excluded else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """A whole sweep. ``asked``: points that were named, and did not come by default."""
+    """A whole sweep. ``asked``: points that were named, and did not come by default.
 
+    ``earlier``: how many of its trials were made before it was cut off.
+    """
+
+    kind: Kind
     lanes: tuple[LaneResult, ...]
     seconds: float
     interrupted: bool = False
     asked: tuple[str, ...] = ()
+    earlier: int = 0
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials of all clients."""
+        """All trials of all lanes."""
         return [trial for lane in self.lanes for trial in lane.trials]
+
+    @property
+    def broken(self) -> list[Trial]:
+        """The trials that left their subject as it may never be."""
+        good = self.kind.good
+        return [trial for trial in self.trials if good and trial.reached and trial.truth not in good]
 
     def exit_code(self, *, allow_blocked: bool = False) -> int:
         """Return how `hil sweep` ends.
 
-        A sweep is an experiment: that a client known as weak reports falsely is its result. Any other that
-        reports done of what is not there is a finding, as is a named point that no push came to.
+        A sweep is an experiment: that a lane known as weak reports falsely is its result. Any other that
+        reports done of what is not there is a finding, as is a subject that was left broken, and a named
+        point that nothing came to.
         """
         if self.interrupted:
             return EXIT_INTERRUPTED
-        lied = [t for t in self.trials if t.verdict == VerdictKind.FALSE_SUCCESS and t.client not in WEAK]
+        false = (t for t in self.trials if t.verdict == VerdictKind.FALSE_SUCCESS)
+        lied = [trial for trial in false if (trial.by or trial.lane) not in self.kind.weak]
         came = {trial.point for trial in self.trials if trial.reached}
         tried = {trial.point for trial in self.trials}
         untested = [point for point in self.asked if point in tried and point not in came]
-        codes = {1} if lied or untested else set()
+        codes = {1} if lied or untested or self.broken else set()
+        codes |= {_EXIT_OF_STATE[RunState(t.outcome)] for t in self.trials if t.outcome in _EXIT_OF_STATE}
         blocked = any(lane.blocked for lane in self.lanes) and not allow_blocked
         nothing = not any(trial.reached for trial in self.trials)
         if blocked or any(lane.failed for lane in self.lanes) or nothing:
@@ -124,17 +214,9 @@ class SweepResult:
         """Return it as plain data."""
         return {
             "schema": "hil-sweep/1",
-            "trials": [trial.to_json() for trial in self.trials],
-            "clients": {
-                lane.client: {
-                    "blocked": lane.blocked,
-                    "failed": lane.failed,
-                    "hint": lane.hint,
-                    "push_seconds": round(lane.push, 3),
-                    "restart_seconds": round(lane.restart, 3),
-                }
-                for lane in self.lanes
-            },
+            "operation": self.kind.name,
+            "trials": [trial.to_json(self.kind) for trial in self.trials],
+            f"{self.kind.lane}s": {lane.lane: lane.to_json() for lane in self.lanes},
             "seconds": round(self.seconds, 1),
             "interrupted": self.interrupted,
         }

@@ -25,9 +25,11 @@ from harness.registry.clients import oci_http
 from harness.registry.clients.protocol import Report
 from harness.registry.clients.skopeo_program import find_skopeo
 from harness.registry.process import find_registry
+from harness.scenarios import sweep_results
 from harness.scenarios.push_points import default_points, passed
-from harness.scenarios.push_sweep import EngineOpener, Sweep
+from harness.scenarios.push_sweep import EngineOpener, PushSweep
 from harness.scenarios.push_trials import Plan
+from harness.scenarios.sweep import Sweep, Untold
 from harness.scenarios.sweep_results import NOT_REACHED, LaneResult, SweepResult, Trial
 
 LAYER = 1 << 16
@@ -73,6 +75,13 @@ def programs() -> None:
         pytest.fail(f"These tests need a real registry and skopeo. {error}", pytrace=False)
 
 
+class Telling(Untold):
+    """Tells a test of each trial."""
+
+    def __init__(self, told: Callable[[Trial], None]) -> None:
+        self.told = told  # type: ignore[method-assign]
+
+
 def no_engine() -> None:
     raise BlockedError("No Docker engine here.", hint="hil engine up")
 
@@ -87,7 +96,7 @@ def swept(
 ) -> Sweep:
     chosen = tuple(map(FaultPoint.parse, points)) or default_points(LAYER)
     plan = replace(Plan(actions, chosen, layers=2, layer_size=LAYER), **options)  # type: ignore[arg-type]
-    return Sweep(clients, plan, folder, engine, asked=tuple(map(str, chosen)) if points else ())
+    return Sweep(PushSweep(clients, plan, engine), folder, asked=tuple(map(str, chosen)) if points else ())
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +112,7 @@ def rotated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepResult
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_rotation_of_keys_gives_what_was_measured(rotated, client, point) -> None:
     _, result = rotated
-    (trial,) = [each for each in result.trials if (each.client, each.point) == (client, point)]
+    (trial,) = [each for each in result.trials if (each.lane, each.point) == (client, point)]
     expected = ROTATE[point][CLIENTS.index(client)]
     if expected is None:
         assert (trial.outcome, trial.verdict, trial.reported) == (NOT_REACHED, NOT_REACHED, "")
@@ -120,7 +129,7 @@ def test_the_sdk_loses_images_where_it_was_measured_to(tmp_path) -> None:
             tmp_path, ENGINE_CLIENTS, ("rotate-keys",), *ENGINE_ROTATE, engine=lambda: engine
         ).run()
     seen = {
-        (each.client, each.point.partition("#")[0]): (each.reported, each.verdict) for each in result.trials
+        (each.lane, each.point.partition("#")[0]): (each.reported, each.verdict) for each in result.trials
     }
     assert seen == {
         (client, point): cells[ENGINE_CLIENTS.index(client)]
@@ -234,7 +243,7 @@ def test_a_client_without_its_engine_is_blocked_and_says_what_helps(tmp_path) ->
 
 def test_what_a_registry_says_does_not_steer_the_terminal() -> None:
     lane = LaneResult("skopeo", failed="404 \x1b]0;mine\x07\x1b[2J")
-    text = render(SweepResult((lane,), 1.0), colour=False)
+    text = render(SweepResult(sweep_results.PUSH, (lane,), 1.0), colour=False)
     assert r"INFRA skopeo: 404 \x1b]0;mine\x07\x1b[2J" in text
     assert "\x1b" not in text
 
@@ -242,7 +251,7 @@ def test_what_a_registry_says_does_not_steer_the_terminal() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in VerdictKind if kind is not VerdictKind.MATCH])
 def test_no_divergence_is_called_right(kind: VerdictKind) -> None:
     trial = Trial("skopeo", "before:ping#1", "remove-blob", outcome="FAILED", verdict=kind.value)
-    text = "\n".join(closing(SweepResult((LaneResult("skopeo", (trial,)),), 1.0)))
+    text = "\n".join(closing(SweepResult(sweep_results.PUSH, (LaneResult("skopeo", (trial,)),), 1.0)))
     assert "Right in every trial" not in text
 
 
@@ -256,7 +265,9 @@ def test_what_a_full_disk_does_not_take_is_judged_from_memory(tmp_path) -> None:
 
     plan = Plan(("delay:0",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
     try:
-        (lane,) = Sweep(["oci-once"], plan, tmp_path, lambda: None, told=full).run().lanes
+        (lane,) = (
+            Sweep(PushSweep(["oci-once"], plan, lambda: None), tmp_path, progress=Telling(full)).run().lanes
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
@@ -276,7 +287,7 @@ def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path, capsys) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     handler = signal.getsignal(signal.SIGINT)
     try:
-        result = Sweep(["oci-once"], plan, tmp_path, lambda: None, told=twice).run()
+        result = Sweep(PushSweep(["oci-once"], plan, lambda: None), tmp_path, progress=Telling(twice)).run()
     finally:
         signal.signal(signal.SIGINT, before)
     assert result.interrupted
@@ -288,7 +299,7 @@ def test_a_sweep_that_is_told_to_end_gives_what_there_is(tmp_path) -> None:
     sweep = swept(
         tmp_path, ("oci-renew",), ("restart",), "before:ping", "after:blob-post", "cut:manifest-put"
     )
-    sweep.told = lambda trial: sweep.end()
+    sweep.progress = Telling(lambda trial: sweep.end())
     result = sweep.run()
     assert [each.point for each in result.trials] == ["before:ping#1"]
     assert result.trials[0].verdict == "MATCH"
@@ -346,8 +357,8 @@ NEVER = Trial("oci-once", "mid@1:blob-patch#1", "restart")
     [
         (lambda: ending(MATCH), 0),
         (lambda: ending(LIE), 1),
-        (lambda: ending(MATCH, replace(LIE, client="docker-naive")), 0),
-        (lambda: ending(MATCH, replace(LIE, client="sysinv-download")), 0),
+        (lambda: ending(MATCH, replace(LIE, lane="docker-naive")), 0),
+        (lambda: ending(MATCH, replace(LIE, lane="sysinv-download")), 0),
         (lambda: ending(MATCH, NEVER), 0),
         (lambda: ending(MATCH, NEVER, asked=(NEVER.point,)), 1),
         (lambda: ending(NEVER), 3),
@@ -364,4 +375,6 @@ def test_the_exit_code_says_whether_a_client_lied(change: Callable[[], SweepResu
 def ending(
     *trials: Trial, asked: tuple[str, ...] = (), interrupted: bool = False, failed: str = ""
 ) -> SweepResult:
-    return SweepResult((LaneResult("oci-once", trials, failed=failed),), 1.0, interrupted, asked)
+    return SweepResult(
+        sweep_results.PUSH, (LaneResult("oci-once", trials, failed=failed),), 1.0, interrupted, asked
+    )

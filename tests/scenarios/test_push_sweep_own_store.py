@@ -9,8 +9,9 @@ from harness.errors import BlockedError, ConfigurationError
 from harness.faults.own_store import check_can_mount
 from harness.faults.registry_points import FaultPoint
 from harness.scenarios.push_points import default_points
-from harness.scenarios.push_sweep import EngineOpener, Sweep
+from harness.scenarios.push_sweep import EngineOpener, PushSweep
 from harness.scenarios.push_trials import Plan
+from harness.scenarios.sweep import Sweep
 from harness.scenarios.sweep_results import SweepResult
 
 LAYER = 1 << 16
@@ -34,14 +35,15 @@ def swept(
     engine: EngineOpener = lambda: None,
 ) -> SweepResult:
     chosen = tuple(map(FaultPoint.parse, points)) or default_points(LAYER)
-    return Sweep(clients, Plan((action,), chosen, layers=2, layer_size=LAYER), folder, engine).run()
+    plan = Plan((action,), chosen, layers=2, layer_size=LAYER)
+    return Sweep(PushSweep(clients, plan, engine), folder).run()
 
 
 def test_a_manifest_lost_in_a_crash_is_believed_by_all_but_who_reads_it_back(tmp_path: Path) -> None:
     """Fact sheet of the registry, section 3: the re-push is OK with a digest to skopeo and to the SDK."""
     with private_engine() as engine:
         result = swept(tmp_path, POISON, "skopeo", "docker-stream", "verified-push", engine=lambda: engine)
-    seen = {each.client: (each.at_first, each.reported, each.verdict) for each in result.trials}
+    seen = {each.lane: (each.at_first, each.reported, each.verdict) for each in result.trials}
     assert seen == {
         "skopeo": ("failed", "done", "FALSE_SUCCESS"),
         "docker-stream": ("failed", "done", "FALSE_SUCCESS"),
@@ -75,5 +77,5 @@ def test_a_point_where_it_never_strikes_is_told(tmp_path: Path) -> None:
 def test_random_instants_are_none_for_it(tmp_path: Path, action: str) -> None:
     plan = Plan(("restart", action), default_points(LAYER), soak=1.0)
     with pytest.raises(ConfigurationError, match=f"{action} does not strike at random instants"):
-        Sweep(("oci-once",), plan, tmp_path, lambda: None).run()
+        Sweep(PushSweep(("oci-once",), plan, lambda: None), tmp_path).run()
     assert not list(tmp_path.iterdir())
