@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,18 +15,13 @@ from typing import Any
 
 import paramiko
 from paramiko import auth_handler, buffered_pipe, channel, packet, transport
-from paramiko.config import SSH_PORT
-from paramiko.pkey import UnknownKeyType
+from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
-from harness.hosts.access import Access
-
-#: Seconds between keepalives, and how long data may stay unacknowledged before the link counts as lost:
-#: a host that loses its power in the middle of a flash is noticed long before the flash's own deadline.
-KEEPALIVE = 15
-_UNACKNOWLEDGED = 30
-#: The fastest cipher that both paramiko and OpenSSH have (110 instead of 80 MB/s).
-_FAST_CIPHER = "aes128-gcm@openssh.com"
+from harness.hosts.access import Access, Jump, certificate_of
+from harness.hosts.jumps import Jumps
+from harness.hosts.liveness import LiveTransport, tuned
+from harness.hosts.silence import Silence
 
 # Paramiko measures its deadlines with the wall clock: set forwards in the middle of a login, it would take
 # the host for one that does not answer; set backwards, wait for hours. It needs nothing else of the time.
@@ -34,66 +32,136 @@ for _module in (transport, auth_handler, buffered_pipe, channel, packet):
 # What went wrong is in the errors below; without a handler paramiko prints tracebacks of its own.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
+_SILENT = Silence()
 
-def open_connection(name: str, access: Access, deadline: float) -> paramiko.SSHClient:
+
+class Connection:
+    """A connection on which the login succeeded; a jump host on the way is held for as long as it is open."""
+
+    def __init__(self, client: paramiko.SSHClient, jump: Jump | None) -> None:
+        self._client = client
+        self._jump = jump
+        self._lock = threading.Lock()
+
+    def get_transport(self) -> paramiko.Transport | None:
+        """Return what commands run over; None where it is gone."""
+        return self._client.get_transport()
+
+    def close(self) -> None:
+        """Close it; may be called twice."""
+        self._client.close()
+        with self._lock:
+            jump, self._jump = self._jump, None
+        if jump is not None:
+            _JUMPS.release(jump)
+
+
+def open_connection(name: str, access: Access, deadline: float, *, waiting: bool = False) -> Connection:
     """Return a connection to host ``name`` on which the login succeeded.
 
     :param deadline: seconds for TCP, key exchange and login, each.
-    :raises UnreachableError: nothing answers at the address.
+    :param waiting: it is waited for: it is asked even if it was silent a moment ago.
+    :raises UnreachableError: nothing answers at the address, or on the way to it.
     :raises InfrastructureError: the host key is unknown or changed, or the login was refused.
     :raises ConfigurationError: the known-hosts file or the key file cannot be read.
     """
+    patience = deadline if waiting else _SILENT.patience(access, deadline)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    _trust(name, client, access)
+    key = _key(name, access)
+    began = time.monotonic()
     try:
-        _trust(client, access)
+        opened = _logged_in(name, client, access, key, patience, deadline)
+    except UnreachableError as error:
+        _SILENT.note(access, error, time.monotonic() - began)
+        raise
+    _SILENT.forget(access)
+    return opened
+
+
+def _logged_in(
+    name: str,
+    client: paramiko.SSHClient,
+    access: Access,
+    key: paramiko.PKey | None,
+    patience: float,
+    deadline: float,
+) -> Connection:
+    with way_to(name, access, patience) as link:
+        try:
+            client.connect(
+                access.address,
+                access.port,
+                access.user,
+                password=access.password,
+                pkey=key,
+                sock=link,
+                timeout=deadline,
+                banner_timeout=deadline,
+                auth_timeout=deadline,
+                allow_agent=access.agent,
+                look_for_keys=False,
+                transport_factory=LiveTransport,
+            )
+        except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
+            client.close()
+            # The cause is in the message; paramiko's own frames hold the password.
+            raise _explained(error, name, access) from None
+        except BaseException:
+            client.close()
+            raise
+    opened = client.get_transport()
+    if isinstance(opened, LiveTransport):
+        opened.watch()
+    return Connection(client, access.jump)
+
+
+@contextmanager
+def way_to(name: str, access: Access, deadline: float) -> Iterator[Any]:
+    """Give a stream to the SSH server of the host ``name``: a socket, or a channel through its jump host.
+
+    Where what is done with it fails, it is closed, and a jump host let go; else that is for the caller.
+
+    :raises UnreachableError: there is no way. :raises HarnessError: as of each host on the way.
+    """
+    jump = access.jump
+    link = _tcp(name, access, deadline) if jump is None else _JUMPS.channel(name, access, jump, deadline)
+    try:
+        yield link
+    except BaseException:
+        if jump is None:
+            link.close()
+        else:
+            _JUMPS.abandon(link, jump)
+        raise
+
+
+def release(jump: Jump | None) -> None:
+    """Let go of what :func:`way_to` has held."""
+    if jump is not None:
+        _JUMPS.release(jump)
+
+
+_JUMPS = Jumps(open_connection)
+
+
+def _trust(name: str, client: paramiko.SSHClient, access: Access) -> None:
+    """Give ``client`` the keys that the host may have. A lab has one file for all of its hosts; it is parsed
+    once, not by each of them.
+
+    :raises ConfigurationError: the file of them cannot be read.
+    """
+    try:
+        state = access.known_hosts.stat()
+        known = _parsed(access.known_hosts, state.st_ino, state.st_mtime_ns, state.st_size)
     except OSError as error:
         raise ConfigurationError(
             f"The known-hosts file {access.known_hosts} for {name} cannot be read: {error.strerror}.",
-            hint="Host keys are always checked; name a file that holds this host's key.",
+            hint=f"Host keys are always checked. Look at the host's and keep it:  hil host trust {name}",
         ) from None
-    key = _key(name, access)
-    link = _tcp(name, access, deadline)
-    try:
-        client.connect(
-            access.address,
-            access.port,
-            access.user,
-            password=access.password,
-            pkey=key,
-            sock=link,
-            timeout=deadline,
-            banner_timeout=deadline,
-            auth_timeout=deadline,
-            allow_agent=access.agent,
-            look_for_keys=False,
-            transport_factory=_transport,
-        )
-    except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
-        client.close()
-        link.close()
-        # The cause is in the message; paramiko's own frames hold the password.
-        raise _explained(error, name, access) from None
-    except BaseException:
-        client.close()
-        link.close()
-        raise
-    transport = client.get_transport()
-    if transport is not None:
-        transport.set_keepalive(KEEPALIVE)
-    return client
-
-
-def _trust(client: paramiko.SSHClient, access: Access) -> None:
-    """Give ``client`` the keys that the host may have. :raises OSError: the file of them cannot be read.
-
-    A lab has one file for all of its hosts; it is parsed once, not by each of them.
-    """
-    state = access.known_hosts.stat()
-    known = _parsed(access.known_hosts, state.st_ino, state.st_mtime_ns, state.st_size)
-    name = access.address if access.port == SSH_PORT else f"[{access.address}]:{access.port}"
-    for kind, key in (known.lookup(name) or {}).items():
-        client.get_host_keys().add(name, kind, key)
+    for kind, key in (known.lookup(access.known_as) or {}).items():
+        client.get_host_keys().add(access.known_as, kind, key)
 
 
 @lru_cache(maxsize=8)
@@ -103,72 +171,75 @@ def _parsed(path: Path, *_: int) -> paramiko.HostKeys:
 
 
 def _key(name: str, access: Access) -> paramiko.PKey | None:
-    """Read the private key. Left to itself, paramiko tries to read it as every kind of key, and tells
-    of the last that it is not instead of the refusal."""
+    """Read the private key, and its certificate where it has one beside it. Left to itself, paramiko tries to
+    read it as every kind of key, and tells of the last that it is not instead of the refusal.
+
+    :raises ConfigurationError: it cannot be read, or opened.
+    """
     if access.key_file is None:
         return None
+    secret = access.passphrase
+    hint = "Check `credentials: key_file` in the inventory."
     try:
-        return paramiko.PKey.from_path(access.key_file)
+        return paramiko.PKey.from_path(access.key_file, secret.encode() if secret else None)  # type: ignore[arg-type]
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
-        hint = "Check `credentials: key_file` in the inventory."
     except TypeError:
-        problem = "needs a passphrase"
-        hint = "Load it into an SSH agent and use `agent: true`."
+        problem = "needs a passphrase" if secret is None else "needs no passphrase, and one is given"
+        hint = "Say where that is: `credentials: {key_file: ..., passphrase: {env: NAME}}`."
     except (ValueError, paramiko.SSHException, UnknownKeyType):
         problem = "is not a private key of a known kind"
-        hint = "Check `credentials: key_file` in the inventory."
+        if _is_no_certificate(certificate := certificate_of(access.key_file)):
+            problem, hint = f"has a certificate beside it, {certificate}, that is none", "Sign the key anew."
+        elif secret is not None:
+            problem, hint = "is not opened by its passphrase", "Check `passphrase` in the inventory."
     raise ConfigurationError(f"The key file {access.key_file} for {name} {problem}.", hint=hint)
+
+
+def _is_no_certificate(path: Path) -> bool:
+    """Return whether there is a file ``path``, and it is no certificate."""
+    try:
+        PublicBlob.from_file(str(path))
+    except FileNotFoundError:
+        return False
+    except (ValueError, LookupError, paramiko.SSHException, OSError):
+        return True
+    return False
 
 
 def _tcp(name: str, access: Access, deadline: float) -> socket.socket:
     try:
-        link = socket.create_connection((access.address, access.port), timeout=deadline)
+        return tuned(socket.create_connection((access.address, access.port), timeout=deadline))
     except TimeoutError:
         reason = f"no answer within {deadline:g} s"
     except OSError as error:
         reason = error.strerror or str(error)
-    else:
-        # paramiko leaves Nagle's algorithm on: 44 to 88 ms for every command.
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED * 1000)
-        return link
     raise UnreachableError(
-        f"{name} cannot be reached at {access.address}:{access.port}: {reason}.",
+        f"{name} cannot be reached at {access.where}: {reason}.",
         hint="Is the host up, and are address and port in the inventory right?",
     )
 
 
-def _transport(sock: Any, **options: Any) -> paramiko.Transport:
-    transport = paramiko.Transport(sock, **options)
-    security = transport.get_security_options()
-    if _FAST_CIPHER in security.ciphers:
-        security.ciphers = (_FAST_CIPHER, *(c for c in security.ciphers if c != _FAST_CIPHER))
-    return transport
-
-
 def _explained(error: Exception, name: str, access: Access) -> HarnessError:
     """Return the error that says why the connection was not opened; it never holds a secret."""
-    where = f"{access.address}:{access.port}"
     if isinstance(error, paramiko.BadHostKeyException):
         return InfrastructureError(
-            f"The host key of {name} at {where} is not the one in {access.known_hosts}: "
+            f"The host key of {name} at {access.where} is not the one in {access.known_hosts}: "
             f"{error.key.get_name()} {error.key.fingerprint} answered, "
             f"{error.expected_key.fingerprint} is on file; nothing was sent to it.",
-            hint="Someone may stand in between, or the host was reinstalled. If the change is meant, "
-            f"replace its line in {access.known_hosts}.",
+            hint="Someone may stand in between, or the host was reinstalled. If the change is meant, replace "
+            f"the key:  hil host trust {name} --replace",
         )
     if isinstance(error, paramiko.AuthenticationException):
         return InfrastructureError(
-            f"{name} at {where} refused the login of user {access.user!r} with {access.login}.",
+            f"{name} at {access.where} refused the login of user {access.user!r} with {access.login}.",
             hint="Check the user and the credentials that the inventory refers to.",
         )
     text = str(error) or type(error).__name__
     if "known_hosts" in text:
         return InfrastructureError(
-            f"The host key of {name} at {where} is not in {access.known_hosts}; nothing was sent to it.",
-            hint=f"Compare its fingerprint on the host's console, then add it to {access.known_hosts}.",
+            f"The host key of {name} at {access.where} is not in {access.known_hosts}; nothing was sent.",
+            hint=f"Compare its fingerprint with what its console says, then keep it:  hil host trust {name}",
         )
     if "authentication methods" in text:
         return InfrastructureError(
@@ -176,6 +247,6 @@ def _explained(error: Exception, name: str, access: Access) -> HarnessError:
             hint="Check the credentials that the inventory refers to.",
         )
     return UnreachableError(
-        f"{name} answers at {where}, but no SSH session came about: {text}.",
+        f"{name} answers at {access.where}, but no SSH session came about: {text}.",
         hint="Is it an SSH server, and does it accept more connections?",
     )

@@ -1,38 +1,28 @@
-"""A host reached over SSH: one connection, opened when it is first needed and reused by every call."""
+"""A host reached over SSH: what is asked of it, asked again where the link breaks, and when it is not."""
 
 from __future__ import annotations
 
-import codecs
-import hashlib
-import io
-import posixpath
-import select
-import stat
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
-import paramiko
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from harness.errors import DeadlineError, InfrastructureError, LinkLostError, RefusedError, UnreachableError
+from harness.errors import DeadlineError, InfrastructureError, LinkLostError, UnreachableError
 from harness.hosts.access import Access
 from harness.hosts.batch import Batch
 from harness.hosts.commands import permitted_line, read_only_line
-from harness.hosts.connection import open_connection
+from harness.hosts.link import CONNECT_DEADLINE, Link
 from harness.hosts.permits import Permit, genuine
-from harness.hosts.protocol import Asked, CommandResult, last_seen
+from harness.hosts.protocol import Asked, CommandResult
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
+from harness.hosts.sudo import needs_root
+from harness.hosts.uploads import Uploads
 
 T = TypeVar("T")
-
-_CONNECT_DEADLINE = 15.0
-_CHUNK = 1 << 16
-_SFTP_CHUNK = 32768
 
 
 class SshHost:
@@ -45,11 +35,9 @@ class SshHost:
 
     def __init__(self, name: str, access: Access, *, tools: Mapping[str, str] | None = None) -> None:
         self._name = name
-        self._access = access
         self._tools = dict(tools or {})
-        self._client: paramiko.SSHClient | None = None
-        self._resting: paramiko.SFTPClient | None = None
-        self._lock = threading.Lock()
+        self._link = Link(name, access)
+        self._uploads = Uploads(self._link, self._space)
 
     @property
     def name(self) -> str:
@@ -71,13 +59,19 @@ class SshHost:
         """
         if permit is None:
             line = read_only_line(argv, self._tools)
-            return self._again(lambda: self._result(argv, line, deadline, on_output))
+            root = needs_root([Asked(argv)])
+            return self._again(lambda: self._result(argv, line, deadline, on_output, root=root))
         permit = genuine(permit)
         permit.check_command(self._name, argv)
         permit.spend()
         # What is run is what the permit says, not what the caller holds.
         return self._result(
-            permit.argv, permitted_line(permit.argv), deadline, on_output, lost_is_result=True
+            permit.argv,
+            permitted_line(permit.argv),
+            deadline,
+            on_output,
+            root=needs_root([Asked(permit.argv, permit)]),
+            lost_is_result=True,
         )
 
     def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
@@ -86,14 +80,16 @@ class SshHost:
         They are asked again over a new connection when the link breaks, unless one needs a permit.
         """
         batch = Batch(self._name, commands, self._tools)
+        root = needs_root(commands)
 
         def ask() -> list[CommandResult]:
             began = time.monotonic()
-            _, out, err, _ = self._execute(batch.line, deadline, None)
+            ran = self._link.execute(batch.line, deadline, root=root)
             seconds = time.monotonic() - began
-            results = batch.results(out.decode(errors="replace"), err.decode(errors="replace"), seconds)
+            out, err = ran.out.decode(errors="replace"), ran.err.decode(errors="replace")
+            results = batch.results(out, err, seconds)
             if not batch.complete(results):
-                raise self._broken(batch.line, out, err)
+                raise self._link.broken(batch.line, ran)
             return results
 
         batch.spend()
@@ -125,7 +121,7 @@ class SshHost:
             permit = genuine(permit)
             permit.check_write(self._name, path, sha256)
             permit.spend()
-            self._put(handle, size, sha256, permit.path, time.monotonic() + deadline)
+            self._uploads.put(handle, size, sha256, permit.path, time.monotonic() + deadline)
 
     def wait_until_reachable(self, *, deadline: float = 300.0) -> None:
         """Return when the host takes a login again, as after a reboot.
@@ -136,7 +132,8 @@ class SshHost:
         pause = 0.05
         while True:
             try:
-                self._transport(min(_CONNECT_DEADLINE, max(0.1, end - time.monotonic())))
+                seconds = min(CONNECT_DEADLINE, max(0.1, end - time.monotonic()))
+                self._link.transport(seconds, waiting=True)
             except UnreachableError as error:
                 if time.monotonic() + pause > end:
                     raise DeadlineError(
@@ -151,50 +148,37 @@ class SshHost:
 
     def close(self) -> None:
         """Release the connection; may be called twice."""
-        with self._lock:
-            client, self._client = self._client, None
-            self._resting = None
-        if client is not None:
-            client.close()
+        self._uploads.close()
+        self._link.close()
 
-    # -- connection -----------------------------------------------------------------------------------
-
-    def _transport(self, deadline: float) -> paramiko.Transport:
-        with self._lock:
-            transport = self._client.get_transport() if self._client else None
-            if transport is not None and transport.is_active():
-                return transport
-            if self._client is not None:
-                self._client.close()
-            self._client = open_connection(self._name, self._access, min(deadline, _CONNECT_DEADLINE))
-            transport = self._client.get_transport()
-        if transport is None:
-            raise LinkLostError(f"The link to {self._name} broke as soon as it was open.")
-        return transport
+    # -- steps ----------------------------------------------------------------------------------------
 
     def _again(self, ask: Callable[[], T]) -> T:
-        """Ask something idempotent, and again (twice at most) when the link breaks meanwhile."""
+        """Ask something idempotent, and again (twice at most) when the link breaks meanwhile.
+
+        Where the host is gone then, as in a reboot, the error tells both.
+        """
+        lost: list[LinkLostError] = []
+
+        def tried() -> T:
+            try:
+                return ask()
+            except LinkLostError as error:
+                lost.append(error)
+                raise
+            except UnreachableError as error:
+                if lost:
+                    text = f"{lost[0].message} It was asked again: {error.message}"
+                    raise UnreachableError(text, hint=error.hint) from None
+                raise
+
         retrying = Retrying(
             retry=retry_if_exception_type(LinkLostError),
             stop=stop_after_attempt(3),
             wait=wait_exponential(multiplier=0.05, max=1.0),
             reraise=True,
         )
-        return retrying(ask)
-
-    def _session(self, line: str, deadline: float) -> paramiko.Channel:
-        try:
-            channel = self._transport(deadline).open_session(timeout=deadline)
-            channel.settimeout(deadline)
-            channel.exec_command(line)
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            raise LinkLostError(
-                f"The link to {self._name} broke before {_shown(line)} was known to run: "
-                f"{error or type(error).__name__}."
-            ) from None
-        return channel
-
-    # -- commands -------------------------------------------------------------------------------------
+        return retrying(tried)
 
     def _result(
         self,
@@ -203,18 +187,19 @@ class SshHost:
         deadline: float,
         on_output: Callable[[str], None] | None,
         *,
+        root: bool = False,
         lost_is_result: bool = False,
     ) -> CommandResult:
         began = time.monotonic()
-        code, out, err, lost = self._execute(line, deadline, on_output)
-        if lost and not lost_is_result:
-            raise self._broken(line, out, err)
+        ran = self._link.execute(line, deadline, on_output, root=root)
+        if ran.lost and not lost_is_result:
+            raise self._link.broken(line, ran)
         return CommandResult(
             argv=tuple(argv),
-            exit_code=code,
-            lost=lost,
-            stdout=out.decode(errors="replace"),
-            stderr=err.decode(errors="replace"),
+            exit_code=ran.exit_code,
+            lost=ran.lost,
+            stdout=ran.out.decode(errors="replace"),
+            stderr=ran.err.decode(errors="replace"),
             seconds=time.monotonic() - began,
         )
 
@@ -222,131 +207,15 @@ class SshHost:
         line = read_only_line(argv, self._tools, literal=True)
 
         def ask() -> tuple[int, bytes, bytes]:
-            code, out, err, lost = self._execute(line, deadline, None)
-            if lost:
-                raise self._broken(line, out, err)
-            return code, out, err
+            ran = self._link.execute(line, deadline)
+            if ran.lost:
+                raise self._link.broken(line, ran)
+            return ran.exit_code, ran.out, ran.err
 
         code, out, err = self._again(ask)
         if code != 0:
             raise os_error(path, err.decode(errors="replace"))
         return out
-
-    def _broken(self, line: str, out: bytes, err: bytes) -> LinkLostError:
-        return LinkLostError(
-            f"The link to {self._name} broke while {_shown(line)} ran; "
-            f"the last that was seen of it: {last_seen(out, err)}."
-        )
-
-    def _execute(
-        self, line: str, deadline: float, on_output: Callable[[str], None] | None
-    ) -> tuple[int, bytes, bytes, bool]:
-        """Run ``line``; return exit code, standard output, standard error, and whether the link broke."""
-        end = time.monotonic() + deadline
-        channel = self._session(line, deadline)
-        try:
-            streams = _Streams(channel, on_output)
-            if not (streams.drain_until(end) and channel.status_event.wait(max(0.0, end - time.monotonic()))):
-                raise DeadlineError(
-                    f"Waited {deadline:g} s for {_shown(line)} on {self._name} to end; "
-                    f"the last that was seen of it: {last_seen(streams.out, streams.err)}.",
-                    hint="It may still be running on the host.",
-                )
-            code = channel.recv_exit_status() if channel.exit_status_ready() else -1
-            # A host that goes down says no EOF; its transport counts as active for a moment longer.
-            orderly = channel.eof_received and channel.get_transport().is_active()
-            lost = code == -1 and not orderly
-            return code, bytes(streams.out), bytes(streams.err), lost
-        finally:
-            with suppress(paramiko.SSHException, EOFError, OSError):
-                channel.close()
-
-    # -- files ----------------------------------------------------------------------------------------
-
-    def _put(self, handle: BinaryIO, size: int, sha256: str, path: str, end: float) -> None:
-        began = existed = whole = False
-        sftp: paramiko.SFTPClient | None = None
-        try:
-            sftp = self._sftp(end)
-            remote, existed = _opened_for_writing(sftp, path)
-            # What is in memory cannot change any more; a file can, since its hash was taken.
-            digest = None if isinstance(handle, io.BytesIO) else hashlib.sha256()
-            with remote:
-                began = True
-                while chunk := handle.read(_SFTP_CHUNK):
-                    _sftp_timeout(sftp, end)
-                    # The last one waits for the answers to all: else no one would hear of a full disk.
-                    remote.set_pipelined(handle.tell() < size)
-                    remote.write(chunk)
-                    if digest is not None:
-                        digest.update(chunk)
-            if digest is not None and digest.hexdigest() != sha256:
-                raise RefusedError(
-                    f"What went to {path} on {self._name} changed while it was read; it was removed."
-                )
-            # Kernel attributes show a size of their own, and they exist before anyone writes.
-            arrived = size if existed else sftp.stat(path).st_size
-            if arrived != size:
-                raise OSError(0, f"only {arrived} of {size} bytes arrived", path)
-            whole = True
-        except (OSError, EOFError, paramiko.SSHException, RefusedError) as error:
-            self._undo_put(sftp, path, began and not existed)
-            raise self._put_error(error, size, path) from None
-        except BaseException:
-            self._undo_put(sftp, path, began and not existed)
-            raise
-        finally:
-            if sftp is not None:
-                self._spare_sftp(sftp, usable=whole)
-
-    def _sftp(self, end: float) -> paramiko.SFTPClient:
-        """Return an SFTP session for one caller alone: a client that threads share hangs.
-
-        One that is at rest is used again: to open one takes as long as to write a small image.
-        """
-        left = max(0.1, end - time.monotonic())
-        transport = self._transport(left)
-        with self._lock:
-            sftp, self._resting = self._resting, None
-        channel = sftp.get_channel() if sftp is not None else None
-        if sftp is not None and channel is not None:
-            if channel.get_transport() is transport and not channel.closed:
-                channel.settimeout(left)
-                return sftp
-            _close_sftp(sftp)
-        channel = transport.open_session(timeout=left)
-        channel.settimeout(left)
-        channel.invoke_subsystem("sftp")
-        return paramiko.SFTPClient(channel)
-
-    def _spare_sftp(self, sftp: paramiko.SFTPClient, *, usable: bool) -> None:
-        """Let a session rest for the next caller, or close it."""
-        with self._lock:
-            rests = usable and self._resting is None
-            if rests:
-                self._resting = sftp
-        if not rests:
-            _close_sftp(sftp)
-
-    def _undo_put(self, sftp: paramiko.SFTPClient | None, path: str, ours: bool) -> None:
-        if sftp is not None and ours:
-            with suppress(paramiko.SSHException, EOFError, OSError):
-                _sftp_timeout(sftp, time.monotonic() + 5.0)
-                sftp.remove(path)
-
-    def _put_error(self, error: Exception, size: int, path: str) -> Exception:
-        if isinstance(error, (RefusedError, InfrastructureError)):
-            return error
-        if isinstance(error, TimeoutError):
-            return DeadlineError(f"Waited in vain for {self._name} to take {size} bytes at {path}.")
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        folder = posixpath.dirname(path) or "."
-        reason += self._space(folder, size)
-        return InfrastructureError(
-            f"{size} bytes could not be written to {path} on {self._name}: {reason}.",
-            hint=f"Is there space in {folder} on {self._name}, and may the user write there? "
-            "What had arrived was removed.",
-        )
 
     def _space(self, folder: str, size: int) -> str:
         """Say that a file system is too small where it is: SFTP itself says no more than 'Failure'."""
@@ -358,72 +227,3 @@ class SshHost:
                 if free < size:
                     return f"; the disk is full: {free} bytes are free there"
         return ""
-
-
-def _sftp_timeout(sftp: paramiko.SFTPClient, end: float) -> None:
-    """Let the next answer on ``sftp`` take no longer than until ``end``."""
-    channel = sftp.get_channel()
-    if channel is not None:
-        channel.settimeout(max(0.001, end - time.monotonic()))
-
-
-class _Streams:
-    """What a command prints on its two streams, taken as it comes so that neither fills its window."""
-
-    def __init__(self, channel: paramiko.Channel, on_output: Callable[[str], None] | None) -> None:
-        self.out = bytearray()
-        self.err = bytearray()
-        self._channel = channel
-        self._on_output = on_output
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._poll = select.poll()
-        self._poll.register(channel.fileno(), select.POLLIN)
-
-    def drain_until(self, end: float) -> bool:
-        """Take output until the command ends. Return False when ``end`` (monotonic) comes first."""
-        channel = self._channel
-        while True:
-            # Asked before taking: what arrives in between is taken by the next round.
-            ended = bool(channel.eof_received or channel.closed)
-            while channel.recv_ready():
-                self._take(channel.recv(_CHUNK))
-            while channel.recv_stderr_ready():
-                self.err += channel.recv_stderr(_CHUNK)
-            if ended:
-                return True
-            left = end - time.monotonic()
-            if left <= 0:
-                return False
-            self._poll.poll(left * 1000)
-
-    def _take(self, data: bytes) -> None:
-        self.out += data
-        if self._on_output is not None and (text := self._decoder.decode(data)):
-            self._on_output(text)
-
-
-def _opened_for_writing(sftp: paramiko.SFTPClient, path: str) -> tuple[paramiko.SFTPFile, bool]:
-    """Open ``path`` to be written from its beginning; also return whether it was there before."""
-    with suppress(OSError):  # SFTP has one word for all refusals: what it means shows in what follows
-        return sftp.open(path, "wx"), False
-    existed = _exists(sftp, path)
-    return sftp.open(path, "w"), existed
-
-
-def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
-    try:
-        mode = sftp.stat(path).st_mode or 0
-    except FileNotFoundError:
-        return False
-    if stat.S_ISDIR(mode):
-        raise OSError(0, "it is a directory", path)
-    return True
-
-
-def _close_sftp(sftp: paramiko.SFTPClient) -> None:
-    with suppress(paramiko.SSHException, EOFError, OSError):
-        sftp.close()
-
-
-def _shown(line: str) -> str:
-    return f"`{line if len(line) <= 120 else line[:117] + '...'}`"

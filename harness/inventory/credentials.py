@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import ConfigurationError
-from harness.inventory.entries import Credential
+from harness.inventory.entries import Credential, Passphrase
 
 _LONGEST_PASSWORD = 4096
 
@@ -21,11 +21,12 @@ class Login:
     password: str | None = field(default=None, repr=False)
     key_file: Path | None = None
     agent: bool = False
+    passphrase: str | None = field(default=None, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never reach a record, a log or a report."""
-        return (self.password,) if self.password else ()
+        return tuple(secret for secret in (self.password, self.passphrase) if secret)
 
 
 def resolve(credential: Credential, environ: Mapping[str, str] | None = None) -> Login:
@@ -36,24 +37,32 @@ def resolve(credential: Credential, environ: Mapping[str, str] | None = None) ->
         or no agent runs; the message never holds a secret.
     """
     environ = os.environ if environ is None else environ
-    if credential.env is not None:
-        password = environ.get(credential.env)
-        if not password:
-            raise ConfigurationError(
-                f"The environment variable {credential.env} holds no password; it is unset or empty.",
-                hint=f"Set it for this shell only: read -rs {credential.env} && export {credential.env}",
-            )
-        return Login(password=password)
-    if credential.file is not None:
-        return Login(password=_password_in(_private(credential.file, "password file")))
+    if credential.is_password:
+        return Login(password=_secret(credential, "password", environ))
     if credential.key_file is not None:
-        return Login(key_file=_private(credential.key_file, "key file"))
+        opens = credential.passphrase
+        passphrase = None if opens is None else _secret(opens, "passphrase", environ)
+        return Login(key_file=_private(credential.key_file, "key file"), passphrase=passphrase)
     if not environ.get("SSH_AUTH_SOCK"):
         raise ConfigurationError(
             "The inventory refers to an SSH agent, and none runs (SSH_AUTH_SOCK is not set).",
             hint="Start one and add the key: eval $(ssh-agent) && ssh-add",
         )
     return Login(agent=True)
+
+
+def _secret(found: Credential | Passphrase, what: str, environ: Mapping[str, str]) -> str:
+    """Return the password or passphrase that the variable or the file of ``found`` holds."""
+    if found.env is not None:
+        secret = environ.get(found.env)
+        if not secret:
+            raise ConfigurationError(
+                f"The environment variable {found.env} holds no {what}; it is unset or empty.",
+                hint=f"Set it for this shell only: read -rs {found.env} && export {found.env}",
+            )
+        return secret
+    assert found.file is not None
+    return _password_in(_private(found.file, f"{what} file"))
 
 
 def _password_in(file: Path) -> str:

@@ -74,13 +74,35 @@ def _name_is_key(entries: Mapping[str, NamedT]) -> Mapping[str, NamedT]:
 ByName = Annotated[Mapping[Name, NamedT], BeforeValidator(_name_by_key), AfterValidator(_name_is_key)]
 
 
+class Passphrase(Entry):
+    """Where what opens an encrypted private key is found. Exactly one of the two is given."""
+
+    env: EnvName | None = None
+    file: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Passphrase:
+        if (self.env is None) == (self.file is None):
+            raise ValueError("give exactly one of env (variable that holds it) and file (file that holds it)")
+        return self
+
+
 class Credential(Entry):
-    """Where a secret is found; never the secret. Exactly one of the four is given."""
+    """Where a secret is found; never the secret. Exactly one of the first four is given.
+
+    ``passphrase``: what opens ``key_file`` where that is encrypted.
+    """
 
     env: EnvName | None = None
     file: FilePath | None = None
     key_file: FilePath | None = None
     agent: StrictBool = False
+    passphrase: Passphrase | None = None
+
+    @property
+    def is_password(self) -> bool:
+        """Whether it leads to a password, and not to a key."""
+        return self.env is not None or self.file is not None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Credential:
@@ -90,4 +112,6 @@ class Credential(Entry):
                 "give exactly one of env (variable that holds the password), file (file that holds it), "
                 f"key_file (private key) and agent: true; it has {' and '.join(given) or 'none'}"
             )
+        if self.passphrase is not None and self.key_file is None:
+            raise EntryError("opens a key_file, and there is none", "passphrase")
         return self

@@ -22,7 +22,9 @@ _FORM = Form(
     "`hil inventory schema` prints every key and what it may hold.",
     f"Name another file with --inventory or {PATH_VARIABLE}.",
 )
-_SECRET_KEYS = frozenset({"password", "passwd", "pass", "passphrase", "pwd", "secret", "token", "api_key"})
+_SECRET_KEYS = frozenset({"password", "passwd", "pass", "pwd", "secret", "token", "api_key"})
+#: What holds references, and never the secret itself.
+_REFERENCES = ("credentials", "passphrase")
 _SECRET_HINT = (
     "Say where the secret is found: credentials: {env: LAB_PASSWORD}, {file: ~/.secrets/lab} (mode 0600), "
     "{key_file: ~/.ssh/id_ed25519} or {agent: true}."
@@ -97,7 +99,7 @@ def _secrets_in(node: Any, keys: Keys = ()) -> list[Problem]:
         found: list[Problem] = []
         for key, value in node.items():
             here = (*keys, key)
-            literal = key == "credentials" and isinstance(value, str)
+            literal = str(key).lower() in _REFERENCES and isinstance(value, str | int | float)
             if literal or str(key).lower() in _SECRET_KEYS:
                 found.append((here, f"a literal secret may not stand in the inventory. {_SECRET_HINT}"))
             else:

@@ -19,10 +19,8 @@ from harness.inventory.entries import (
     unknown_name,
 )
 from harness.inventory.forms import (
-    CommandLine,
     CskId,
     FilePath,
-    HostAddress,
     MacAddress,
     Name,
     PciAddress,
@@ -34,6 +32,8 @@ from harness.inventory.forms import (
     User,
 )
 from harness.inventory.places import LabgridPlace
+from harness.inventory.power import Power
+from harness.inventory.reach import SshAccess, check_jumps
 from harness.inventory.registries import Registry
 
 Irreversible = Literal["root-key", "key-cancellation"]
@@ -47,29 +47,6 @@ def _whole_number(value: object) -> object:
     if type(value) is not int:
         raise ValueError(f"{value!r} is not allowed; write 1, as a plain number")
     return value
-
-
-class SshAccess(Entry):
-    """How a real host is reached over SSH. Its host key must stand in ``known_hosts``."""
-
-    address: HostAddress
-    user: User
-    port: StrictInt = Field(default=22, ge=1, le=65535)
-    known_hosts: FilePath = Field(default=Path("~/.ssh/known_hosts"), validate_default=True)
-    credentials: Credential = Credential(agent=True)
-
-
-class PowerCommand(Entry):
-    """Command lines that switch a host; they run on the harness's own machine and end when it is done."""
-
-    off: CommandLine
-    on: CommandLine
-
-
-class Power(Entry):
-    """How the power of a real host is switched. One way so far; others become further keys."""
-
-    command: PowerCommand
 
 
 class Tools(Entry):
@@ -91,6 +68,7 @@ class EmulatedHost(Entry):
     ``generation``: of the driver that its kernel has (A out of tree, B and C between, D in-tree);
     ``era``: where the vendor's tools are, on the host or in an image that docker or containerd runs.
     ``recording``: a file of `hil record`; the host is then what was recorded, and nothing else.
+    ``bmc``: its power is switched by a management controller of this kind, as that of a real one is.
     ``tool_defects``: what is wrong with its tools and its driver (`hil defects list --kind tool`).
     """
 
@@ -99,7 +77,14 @@ class EmulatedHost(Entry):
     generation: Literal["A", "B", "C", "D"] = "D"
     era: Literal["host", "docker", "containerd"] = "host"
     power: StrictBool = True
+    bmc: Literal["redfish"] | None = None
     tool_defects: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _bmc_switches(self) -> EmulatedHost:
+        if self.bmc and (not self.power or self.recording is not None):
+            raise EntryError("switches the host's power, and this one's cannot be switched", "bmc")
+        return self
 
 
 class EmulatedCard(Entry):
@@ -330,6 +315,7 @@ class Lab(Named):
 
     @model_validator(mode="after")
     def _references_hold(self) -> Lab:
+        check_jumps(self.hosts)
         for name, host in self.hosts.items():
             self._check_controller(host.system, "hosts", name, "system")
         for name, controller in self.controllers.items():

@@ -79,20 +79,9 @@ class RunningLab:
                     hint=f"Start it again: hil lab down {self.name}; hil lab up {self.name}",
                 )
             return Access(door.address, door.port, door.user, doors.known_hosts, key_file=doors.key_file)
-        if entry.ssh is None:
-            return None
-        from harness.inventory.credentials import resolve
+        from harness.lab.reaching import access_of
 
-        login = resolve(entry.ssh.credentials)
-        return Access(
-            entry.ssh.address,
-            entry.ssh.port,
-            entry.ssh.user,
-            entry.ssh.known_hosts,
-            key_file=login.key_file,
-            password=login.password,
-            agent=login.agent,
-        )
+        return access_of(self.entry, host)
 
     def offers(self, host: str, capability: str) -> bool:
         """Return whether ``host`` has ``capability``. :raises ConfigurationError: there is no such one."""
@@ -131,7 +120,7 @@ class RunningLab:
     def power_on_command(self, host: str) -> tuple[str, ...]:
         """Return the command that switches a real ``host`` on; empty where it is emulated or has none."""
         power = self.entry.host(host).power
-        return power.command.on if power is not None else ()
+        return power.command.on if power is not None and power.command is not None else ()
 
     def _started(self) -> Doors:
         if self._doors is None:
@@ -201,7 +190,7 @@ def check_profiles_of(inventory: Inventory, entry: Lab) -> None:
 
 
 def _switch(host: Host, step: str) -> None:
-    assert host.power is not None
+    assert host.power is not None and host.power.command is not None
     command = host.power.command.off if step == "off" else host.power.command.on
     try:
         result = subprocess.run(

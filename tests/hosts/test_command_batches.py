@@ -8,6 +8,7 @@ from support.openssh import OpenSsh
 
 from harness.errors import DeadlineError, HarnessBug, LinkLostError, RefusedError
 from harness.hosts.access import Access
+from harness.hosts.link import Link
 from harness.hosts.local import LocalHost
 from harness.hosts.permits import Authority, Permit
 from harness.hosts.protocol import Asked, Host
@@ -106,17 +107,17 @@ def test_what_did_not_come_to_its_end_is_an_error(peer: SshHost) -> None:
 def cut_once(access: Access, openssh: OpenSsh, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
     """A host whose link breaks in the middle of the first command."""
     host = SshHost("bench", access)
-    session = SshHost._session
+    session = Link.session
     cuts = []
 
-    def cut(self: SshHost, line: str, deadline: float) -> object:
+    def cut(self: Link, line: str, deadline: float) -> object:
         channel = session(self, line, deadline)
         if not cuts:
             cuts.append(line)
             channel.get_transport().close()
         return channel
 
-    monkeypatch.setattr(SshHost, "_session", cut)
+    monkeypatch.setattr(Link, "session", cut)
     yield host
     host.close()
 

@@ -6,13 +6,14 @@ import socket
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import paramiko
 import pytest
 from support.openssh import OpenSsh
+from support.relay import Relay
 
 from harness.errors import (
     ConfigurationError,
@@ -23,6 +24,7 @@ from harness.errors import (
     UnreachableError,
 )
 from harness.hosts.access import Access
+from harness.hosts.link import Link
 from harness.hosts.permits import Authority, Permit
 from harness.hosts.protocol import CommandResult
 from harness.hosts.ssh import SshHost
@@ -261,7 +263,7 @@ def test_a_changed_host_key(access: Access, openssh: OpenSsh, tmp_path: Path) ->
     with pytest.raises(InfrastructureError, match=r"host key of bench .* is not the one in") as failure:
         SshHost("bench", replace(access, known_hosts=known)).run(["true"])
     assert not isinstance(failure.value, UnreachableError)
-    assert "replace its line" in failure.value.hint
+    assert "hil host trust bench --replace" in failure.value.hint
 
 
 def test_an_unknown_host_key(access: Access, tmp_path: Path) -> None:
@@ -293,52 +295,6 @@ def test_a_password_never_shows(access: Access) -> None:
 
 
 # -- links that break ---------------------------------------------------------------------------------
-
-
-class Relay:
-    """A TCP relay in front of the server, whose connections can be cut."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._pairs: list[socket.socket] = []
-        self.port = self._server.getsockname()[1]
-        self.connections = 0
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                near, _ = self._server.accept()
-            except OSError:
-                return
-            self.connections += 1
-            far = socket.create_connection(("127.0.0.1", self._target))
-            self._pairs += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._copy, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def _copy(one: socket.socket, other: socket.socket) -> None:
-        try:
-            while data := one.recv(65536):
-                other.sendall(data)
-        except OSError:
-            pass
-
-    def cut(self) -> None:
-        for one in self._pairs:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-        self._pairs.clear()
-
-    def close(self) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        self.cut()
-        self._thread.join()
 
 
 @contextmanager
@@ -388,14 +344,14 @@ def test_a_link_that_keeps_breaking_ends_as_an_error(
     access: Access, openssh: OpenSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with relayed(access, openssh, tmp_path) as (relay, host):
-        session = SshHost._session
+        session = Link.session
 
-        def cut(self: SshHost, line: str, deadline: float) -> paramiko.Channel:
+        def cut(self: Link, line: str, deadline: float) -> paramiko.Channel:
             channel = session(self, "sleep 5", deadline)
             relay.cut()
             return channel
 
-        monkeypatch.setattr(SshHost, "_session", cut)
+        monkeypatch.setattr(Link, "session", cut)
         with pytest.raises(LinkLostError, match="link to bench broke while"):
             host.run(["uname"], deadline=20)
         assert relay.connections == 3
@@ -407,8 +363,10 @@ def test_waiting_for_a_host_that_comes_back(access: Access, openssh: OpenSsh, tm
         relay.close()
         with pytest.raises(DeadlineError, match=r"Waited 0\.2 s for bench to take a login; last: .*refused"):
             host.wait_until_reachable(deadline=0.2)
-        relay._server = socket.create_server(("127.0.0.1", port))
-        relay._thread = threading.Thread(target=relay._serve, daemon=True)
-        relay._thread.start()
-        host.wait_until_reachable(deadline=10)
-        assert host.run(["true"]).exit_code == 0
+        back = Relay(openssh.port, port)
+        try:
+            host.wait_until_reachable(deadline=30)
+            assert host.run(["true"]).exit_code == 0
+        finally:
+            host.close()
+            back.close()

@@ -58,7 +58,7 @@ def test_good_inventory_is_read_with_defaults_and_normal_forms(write, tmp_path: 
     assert rack7.ssh is not None
     assert rack7.ssh.port == 22
     assert rack7.ssh.credentials.key_file == tmp_path / "keys/lab"
-    assert rack7.power is not None
+    assert rack7.power is not None and rack7.power.command is not None
     assert rack7.power.command.off == ("ipmitool", "-E", "power", "off")
     assert rack7.power.command.on == ("ipmitool", "-E", "power", "on")
     assert not lab.emulated

@@ -67,16 +67,31 @@ def _unpacked() -> Path:
 class OpenSsh:
     """A running server on loopback for the current user, with a host key and a login key of its own."""
 
-    def __init__(self, folder: Path, *, path: str = "", inside: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        path: str = "",
+        inside: Sequence[str] = (),
+        address: str = "127.0.0.1",
+        sftp: bool = True,
+        settings: str = "",
+        user: str = "",
+    ) -> None:
         """``path``: where the sessions of those who log in find programs; by default as sshd has it.
 
-        ``inside``: the command line that runs another one where the server is to be.
+        ``inside``: the command line that runs another one where the server is to be. ``settings``: further
+        lines of its configuration, which win over the others. ``user``: who logs in; by default who runs us.
         """
+        folder.mkdir(exist_ok=True)
+        self.address = address
+        self._sftp = sftp
+        self._settings = settings
         self._path = path
         self._inside = inside
         #: In the environment of all that sessions here have started, so that it can be found again.
         self._mark = f"HIL_TEST_SERVER={folder}"
-        self.user = getpass.getuser()
+        self.user = user or getpass.getuser()
         self.port = 0
         self.host_key = _new_key(folder / "host_key")
         self.key_file = folder / "user_key"
@@ -98,7 +113,7 @@ class OpenSsh:
                 break
         else:
             pytest.fail(f"{program} does not start:\n" + "\n".join(self._log), pytrace=False)
-        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {self.host_key}")
+        self.known_hosts.write_text(f"[{self.address}]:{self.port} {self.host_key}")
 
     def stop(self) -> None:
         """End the server and the connections that a failed test left open."""
@@ -132,10 +147,11 @@ class OpenSsh:
     def _listens(self, program: Path, environment: dict[str, str]) -> bool:
         settings = self._folder / "sshd_config"
         settings.write_text(
-            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self._folder}/host_key\n"
-            f"AuthorizedKeysFile {self._folder}/authorized_keys\nPidFile none\nUsePAM no\n"
-            "StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
-            "KbdInteractiveAuthentication no\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+            f"{self._settings}Port {self.port}\nListenAddress {self.address}\n"
+            f"HostKey {self._folder}/host_key\nAuthorizedKeysFile {self._folder}/authorized_keys\n"
+            "PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n"
+            "KbdInteractiveAuthentication no\nMaxStartups 100\n"
+            f"{'Subsystem sftp internal-sftp' if self._sftp else ''}\n"
             # sshd obeys only the first SetEnv.
             f"SetEnv {self._mark}{f' PATH={self._path}' if self._path else ''}\n"
         )
@@ -157,7 +173,7 @@ class OpenSsh:
         self._is_up = False
         for line in process.stderr or ():
             self._log.append(line.rstrip())
-            if line.startswith("Server listening on 127.0.0.1"):
+            if line.startswith(f"Server listening on {self.address}"):
                 self._is_up = True
                 listening.set()
         listening.set()

@@ -1,0 +1,232 @@
+"""The link to a host over SSH: one connection, opened when it is first needed; shell lines run over it."""
+
+from __future__ import annotations
+
+import codecs
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import paramiko
+
+from harness.errors import DeadlineError, HarnessError, LinkLostError
+from harness.hosts import sudo
+from harness.hosts.access import Access
+from harness.hosts.connection import Connection, open_connection
+from harness.hosts.liveness import why_lost
+from harness.hosts.protocol import last_seen
+
+CONNECT_DEADLINE = 15.0
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a shell line ended: exit code (-1: by a signal), its streams, and whether the link broke."""
+
+    exit_code: int
+    out: bytes
+    err: bytes
+    lost: bool
+
+
+class Link:
+    """The connection to the host ``name``; safe to use from several threads."""
+
+    def __init__(self, name: str, access: Access) -> None:
+        self.name = name
+        self.access = access
+        self._connection: Connection | None = None
+        #: Why sudo does not let us; a wrong password is not tried again, which could lock the account.
+        self._not_root: HarnessError | None = None
+        self._lock = threading.Lock()
+
+    def transport(self, deadline: float, *, waiting: bool = False) -> paramiko.Transport:
+        """Return the connection, opened anew where there is none. Errors as of :func:`open_connection`."""
+        with self._lock:
+            found = self._connection.get_transport() if self._connection else None
+            if found is not None and found.is_active():
+                return found
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            seconds = min(deadline, CONNECT_DEADLINE)
+            self._connection = open_connection(self.name, self.access, seconds, waiting=waiting)
+            found = self._connection.get_transport()
+        if found is None:
+            raise LinkLostError(f"The link to {self.name} broke as soon as it was open.")
+        return found
+
+    def alive(self) -> bool:
+        """Return whether there is a connection."""
+        with self._lock:
+            found = self._connection.get_transport() if self._connection else None
+        return found is not None and found.is_active()
+
+    def close(self) -> None:
+        """Release the connection; may be called twice."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            self._not_root = None
+        if connection is not None:
+            connection.close()
+
+    def execute(
+        self,
+        line: str,
+        deadline: float,
+        on_output: Callable[[str], None] | None = None,
+        *,
+        root: bool = False,
+        feed: BinaryIO | None = None,
+    ) -> Ran:
+        """Run the shell line ``line``.
+
+        :param root: it needs root: it goes through sudo where the login is not root's. :param feed: what it
+            reads from standard input.
+        :raises DeadlineError: it did not end in time. :raises LinkLostError: it was not known to begin.
+        :raises InfrastructureError: sudo did not run it.
+        """
+        if not (root and self.access.needs_sudo):
+            return self._execute(line, line, deadline, on_output, feed=feed)
+        if self._not_root is not None:
+            raise self._not_root
+        fed = feed is not None
+        ran = self._execute(
+            sudo.root_line(line, self.access, fed=fed),
+            line,
+            deadline,
+            on_output,
+            first=sudo.first_words(self.access, fed=fed),
+            feed=feed,
+        )
+        begun, said = sudo.without_mark(ran.err)
+        if not begun and not ran.lost:
+            self._not_root = sudo.refusal(self.name, self.access.user, ran.err, ran.exit_code)
+            raise self._not_root
+        return Ran(ran.exit_code, ran.out, said, ran.lost)
+
+    def broken(self, line: str, ran: Ran) -> LinkLostError:
+        """Return the error for a link that broke while ``line`` ran."""
+        with self._lock:
+            ended = self._connection.get_transport() if self._connection else None
+        return LinkLostError(
+            f"The link to {self.name} broke while {shown(line)} ran{why_lost(ended)}; "
+            f"the last that was seen of it: {last_seen(ran.out, ran.err)}."
+        )
+
+    def session(self, line: str, deadline: float) -> paramiko.Channel:
+        """Return a channel on which ``line`` was begun. :raises LinkLostError: that is not known."""
+        try:
+            channel = self.transport(deadline).open_session(timeout=deadline)
+            channel.settimeout(deadline)
+            channel.exec_command(line)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise LinkLostError(
+                f"The link to {self.name} broke before {shown(line)} was known to run: "
+                f"{error or type(error).__name__}."
+            ) from None
+        return channel
+
+    def _execute(
+        self,
+        line: str,
+        told: str,
+        deadline: float,
+        on_output: Callable[[str], None] | None,
+        *,
+        first: bytes = b"",
+        feed: BinaryIO | None = None,
+    ) -> Ran:
+        """Run ``line``, which messages call ``told``; ``first`` and ``feed`` go to its standard input."""
+        end = time.monotonic() + deadline
+        channel = self.session(line, deadline)
+        try:
+            streams = _Streams(channel, on_output)
+            in_time = (not first and feed is None) or _feed(channel, first, feed, end)
+            if not (
+                in_time
+                and streams.drain_until(end)
+                and channel.status_event.wait(max(0.0, end - time.monotonic()))
+            ):
+                _, complained = sudo.without_mark(bytes(streams.err))
+                raise DeadlineError(
+                    f"Waited {deadline:g} s for {shown(told)} on {self.name} to end; "
+                    f"the last that was seen of it: {last_seen(streams.out, complained)}.",
+                    hint="It may still be running on the host.",
+                )
+            code = channel.recv_exit_status() if channel.exit_status_ready() else -1
+            # A host that goes down says no EOF; its transport counts as active for a moment longer.
+            orderly = channel.eof_received and channel.get_transport().is_active()
+            return Ran(code, bytes(streams.out), bytes(streams.err), code == -1 and not orderly)
+        finally:
+            with suppress(paramiko.SSHException, EOFError, OSError):
+                channel.close()
+
+
+def _feed(channel: paramiko.Channel, first: bytes, feed: BinaryIO | None, end: float) -> bool:
+    """Send ``first`` and all of ``feed``; a line that ends before it has read them is no error here.
+
+    Return False when ``end`` (monotonic) comes first.
+    """
+
+    def pieces() -> Iterator[bytes]:
+        if first:
+            yield first
+        while feed is not None and (piece := feed.read(_CHUNK)):
+            yield piece
+
+    try:
+        for piece in pieces():
+            channel.settimeout(max(0.001, end - time.monotonic()))
+            channel.sendall(piece)
+        channel.shutdown_write()
+    except TimeoutError:
+        return False
+    except (paramiko.SSHException, EOFError, OSError):
+        pass
+    return True
+
+
+class _Streams:
+    """What a command prints on its two streams, taken as it comes so that neither fills its window."""
+
+    def __init__(self, channel: paramiko.Channel, on_output: Callable[[str], None] | None) -> None:
+        self.out = bytearray()
+        self.err = bytearray()
+        self._channel = channel
+        self._on_output = on_output
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._poll = select.poll()
+        self._poll.register(channel.fileno(), select.POLLIN)
+
+    def drain_until(self, end: float) -> bool:
+        """Take output until the command ends. Return False when ``end`` (monotonic) comes first."""
+        channel = self._channel
+        while True:
+            # Asked before taking: what arrives in between is taken by the next round.
+            ended = bool(channel.eof_received or channel.closed)
+            while channel.recv_ready():
+                self._take(channel.recv(_CHUNK))
+            while channel.recv_stderr_ready():
+                self.err += channel.recv_stderr(_CHUNK)
+            if ended:
+                return True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            self._poll.poll(left * 1000)
+
+    def _take(self, data: bytes) -> None:
+        self.out += data
+        if self._on_output is not None and (text := self._decoder.decode(data)):
+            self._on_output(text)
+
+
+def shown(line: str) -> str:
+    """Return a shell line for a message."""
+    return f"`{line if len(line) <= 120 else line[:117] + '...'}`"
