@@ -22,6 +22,7 @@ from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
     from harness.plugin.progress import Progress
+    from harness.scenarios.plan import Plan
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -47,6 +48,8 @@ _EPILOG = """Examples:
   hil run testplans/regression --device subcloud1 -o json
 
   hil run soak-cards --seed 7
+
+  hil run qualification-cards --lab rack7 --irreversible root-key --plan-only
 
 Exit codes: 0 as stated, 1 something is not as stated, 2 usage or configuration, 3 infrastructure or
 blocked, 4 refused by the interlock, 5 a bug of the harness, 130 interrupted (with a judged partial report).
@@ -90,6 +93,10 @@ def run(
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
     ] = "text",
+    plan_only: Annotated[
+        bool,
+        typer.Option("--plan-only", help="Run nothing: say what would wear cards, or cannot be undone."),
+    ] = False,
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
@@ -111,6 +118,8 @@ def run(
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
     with _words_to_stderr(output), stopped_is_interrupted(), _temporary_folder() as temporary:
         arguments += [f"--basetemp={temporary}"]
+        if plan_only:
+            raise typer.Exit(_plan(arguments, output))
         raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
 
 
@@ -200,6 +209,38 @@ def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: P
         campaign = {"campaign": observer.campaign} if observer.campaign else {}
         results = results_json(observer.judgement or judge([])) | campaign
         print(json.dumps(results, indent=1), file=sys.__stdout__)
+    return observer.exit_code(int(status))
+
+
+class _Planned:
+    """A pytest plugin that keeps the plan."""
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+
+    def pytest_hil_planned(self, plan: Plan) -> bool:
+        """Keep it; it is told once pytest has ended."""
+        self.plan = plan
+        return True
+
+
+def _plan(arguments: list[str], output: str) -> int:
+    """Say what the scenarios would do, and run none. Exit code 0; 2 where they cannot be collected."""
+    import pytest
+
+    from harness.plugin.exit_codes import Observer
+    from harness.scenarios.plan import told
+
+    observer, planned = Observer(), _Planned()
+    with contextlib.redirect_stdout(sys.stderr):
+        status = pytest.main([*arguments, "--hil-plan-only"], plugins=[observer, planned])
+    if planned.plan is None or not planned.plan.scenarios:
+        if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            print("Error: No scenario matches.\n  hint: Look at -k, and at the files named.", file=sys.stderr)
+        return observer.exit_code(int(status)) or 2
+    plan = planned.plan
+    for line in [json.dumps(plan.to_json(), indent=1)] if output == "json" else told(plan):
+        print(line)
     return observer.exit_code(int(status))
 
 

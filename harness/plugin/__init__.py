@@ -67,6 +67,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "root-key,key-cancellation",
     )
     group.addoption(
+        "--hil-plan-only",
+        action="store_true",
+        help="run nothing: say what the scenarios would do to cards that wears them or cannot be undone",
+    )
+    group.addoption(
         "--hil-reports", default="reports", metavar="DIR", help="where runs are kept (default: reports)"
     )
     group.addoption(
@@ -105,6 +110,10 @@ def pytest_configure(config: pytest.Config) -> None:
         _begin_campaign(config)
     config.pluginmanager.register(cloud_fixtures, "hil-cloud-fixtures")
     config.pluginmanager.register(Indexing(config), INDEXING)
+    if config.getoption("hil_plan_only"):
+        from harness.plugin.planning import begin
+
+        begin(config)
     if config.stash[SESSION].allure:
         _prepare_allure(config)
 

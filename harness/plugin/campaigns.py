@@ -64,9 +64,14 @@ class CampaignRun:
             "seconds": round(self._seconds(), 1),
             "planned": self._planned,
             "ran": self._ran,
-            "left": dict(self._left),
+            "left": self.left_out,
             "partial": any(not why.startswith(_OVER) for why in self._left),
         }
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Why scenarios were left out -> how many."""
+        return dict(self._left)
 
     # -- what runs ------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.judgement.judge import Judgement, ScenarioJudgement
     from harness.lab.running import RunningLab
     from harness.scenarios.given import Given
+    from harness.scenarios.plan import Plan
 
 
 @pytest.hookspec
@@ -55,6 +56,11 @@ def pytest_hil_campaign_begun(told: str) -> None:
 @pytest.hookspec
 def pytest_hil_campaign_over(campaign: Mapping[str, Any]) -> None:
     """Called at the end of a campaign: its name, order and seed, what ran, and what was left out and why."""
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_hil_planned(plan: Plan) -> bool | None:
+    """Called instead of running, with what the collected scenarios would do. Who tells it returns True."""
 
 
 @pytest.hookspec

@@ -51,6 +51,13 @@ def read_scenario(path: Path, session: HilSession) -> ScenarioFile:
     return load_scenario(path, images)
 
 
+def variant_of(item: pytest.Item) -> Variant | None:
+    """Return what an item takes of a scenario file; None for one of Python."""
+    first: Variant | None = getattr(getattr(item, "function", None), "hil_first", None)
+    callspec = getattr(item, "callspec", None)
+    return first if first is None or callspec is None else callspec.params.get(_VARIANT, first)
+
+
 def _function(scenario: ScenarioFile, session: HilSession) -> Callable[..., None]:
     """Return the test: it asks for the fixtures of the steps, and takes them."""
     first = scenario.variants[0]
@@ -72,6 +79,7 @@ def _function(scenario: ScenarioFile, session: HilSession) -> Callable[..., None
     made = FunctionType(code, run.__globals__, scenario.name, None, run.__closure__)
     made.__doc__ = scenario.about
     made.__module__ = __name__
+    made.hil_first = first  # type: ignore[attr-defined]
     columns = [_VARIANT, *_columns(scenario)]
     asked = sorted({*_fixtures(scenario), *columns[1:], *([_VARIANT] if first.id else [])})
     made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
