@@ -17,7 +17,7 @@ help:
 	@echo "make fuzz         a million damaged inputs for every reader of untrusted bytes (nightly)"
 	@echo "make storm        200 kills of the harness in the middle of runs; nothing may be left (nightly)"
 	@echo "make setup        only set .venv up"
-	@echo "make programs     install what the tests run for real, as root: docker.io, docker-registry, skopeo, chromium"
+	@echo "make programs     install what the tests run for real, as root: docker.io, docker-registry, skopeo, chromium, sudo, IPMI"
 	@echo "make clean        remove what runs, tests and builds have left; .venv stays"
 
 setup:

@@ -138,7 +138,9 @@ class OpenSsh:
         accounts = self._folder / "passwd"
         me = pwd.getpwuid(os.geteuid())
         # A plain shell in a folder of ours: start-up files can take longer than the tests.
+        other = pwd.getpwnam(self.user)
         accounts.write_text(
+            f"{other.pw_name}:x:{other.pw_uid}:{other.pw_gid}::{self._folder}:/bin/sh\n"
             f"{me.pw_name}:x:{me.pw_uid}:{me.pw_gid}::{self._folder}:/bin/sh\n"
             f"{PRIVSEP_USER}:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
         )
