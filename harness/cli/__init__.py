@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 #: sub-command is used, so that `hil --help` and completion stay quick.
 SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:app", "Run scenarios or campaigns, judge every step, leave a report."),
-    "scenario": ("harness.cli.scenario:app", "Check scenario files, begin a new one."),
+    "scenario": ("harness.cli.scenario:app", "Check scenario files, begin one, draft one."),
+    "explain": ("harness.cli.explain:app", "Say what a pasted log claims, and what truth that needs."),
     "explore": ("harness.cli.explore:app", "Do to cards what nobody thought of, hold them to the documents."),
     "qualify": ("harness.cli.qualify:app", "Prove that a plan notices every known defect."),
     "trace": ("harness.cli.trace:app", "Show which scenarios prove a requirement, and how they went."),

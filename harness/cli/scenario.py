@@ -1,19 +1,22 @@
-"""`hil scenario`: check scenario files, begin a new one, print what they may hold."""
+"""`hil scenario`: check scenario files, begin one, draft one from a bug report, print what they may hold."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from harness.cli.form import Form, FormOption
+from harness.cli.pasted import PASTED, SkewOption, skews
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from harness.images.recipes import Recipe
+    from harness.inventory.model import Inventory
     from harness.scenarios.files import ScenarioFile
     from harness.scenarios.steps import Step
 
@@ -21,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Check scenario files, begin a new one, print what they may hold.",
+    help="Check scenario files, begin one, draft one from a bug report, print what they may hold.",
 )
 
 #: Of docstrings: it means nothing to who reads a list of steps.
@@ -108,6 +111,65 @@ def schema(output: FormOption = Form.TABLE) -> None:
     typer.echo("use: Take the steps of another file here.\n    use: FILE\n    with: its parameters\n")
     typer.echo("Keys of a file: about, source, requirements, given, over, steps, expect.")
     typer.echo("Any step: `as: NAME` names its result, which `$NAME` stands for in later steps.")
+
+
+@app.command(
+    name="from-log",
+    short_help="Draft a scenario from a bug report.",
+    epilog="Examples:  hil scenario from-log report.txt -o report.scenario.yaml     "
+    "hil scenario from-log sysinv.log dockerd.log --skew dockerd.log=2     "
+    "xclip -o | hil scenario from-log -",
+)
+def from_log(
+    files: Annotated[list[str], PASTED],
+    save: Annotated[
+        Path | None, typer.Option("-o", "--save", help="Write it to this new file; default: print it.")
+    ] = None,
+    about: Annotated[
+        Literal["cloud", "system", "pushes", "cards"] | None,
+        typer.Option(help="What it is to be about; default: what the files are about most."),
+    ] = None,
+    skew: SkewOption = None,
+    inventory: Annotated[Path | None, typer.Option(help="The inventory of the lab that it is for.")] = None,
+) -> None:
+    """Draft a scenario from what was pasted into a bug report: command lines, tables, output of tools, logs.
+
+    Each step cites file and line. What the files do not say is marked NOT RECOVERED, with something legal in
+    its place; secrets are masked. Several files are merged by time. `hil explain` shows what is read of them.
+    """
+    from harness.scenarios.field_logs.drafting import draft_scenario
+    from harness.scenarios.field_logs.reading import read_field_logs
+    from harness.scenarios.writing import write_text
+
+    log = read_field_logs(files, skews(skew))
+    known, recipes = _lab_and_recipes(inventory)
+    text = draft_scenario(log, about=about, inventory=known, recipes=recipes)
+    if save is None:
+        typer.echo(text, nl=False)
+        return
+    path = save if save.name.endswith(_SUFFIX) else save.with_name(f"{save.name}{_SUFFIX}")
+    write_text(path, text)
+    open_ends = text.count("NOT RECOVERED") - 1
+    typer.echo(f"{path}: {open_ends} NOT RECOVERED; read it, then try `hil run {path}`")
+
+
+def _lab_and_recipes(inventory: Path | None) -> tuple[Inventory | None, Mapping[str, Recipe] | None]:
+    """Return the inventory and the recipes of the project here; None where there are none."""
+    from harness.images.recipes import load_recipes
+    from harness.inventory.load import load_inventory
+    from harness.lab.background import project_of
+
+    try:
+        known = load_inventory(inventory)
+    except ConfigurationError:
+        if inventory is not None:
+            raise
+        return None, None
+    try:
+        text = (project_of(known) / "fixtures" / "images.yaml").read_text(encoding="utf-8")
+    except OSError:
+        return known, None
+    return known, load_recipes(text)
 
 
 def _images(inventory: Path | None) -> list[str] | None:

@@ -31,20 +31,26 @@ def parse_mangled_images(text: str) -> list[Table]:
     lines = [line.replace("\\{", "{").replace("\\}", "}") for line in text.splitlines()]
     at = 0
     while at < len(lines):
-        if not _begins(lines[at]):
+        if not begins_images(lines[at]):
             at += 1
             continue
         end = at + 1
-        while end < len(lines) and (_is_row(lines[end]) or _is_rest(lines, at, end)):
+        while end < len(lines) and goes_on(lines[at:end], lines[end]):
             end += 1
         tables.append(_table(lines[at:end], at + 1))
         at = end
     return tables
 
 
-def _begins(line: str) -> bool:
+def begins_images(line: str) -> bool:
+    """Return whether a line may be the header of an image list."""
     words = _RULER.sub(" ", line).replace("|", " ").split()
     return words[:1] == ["uuid"] and len(words) > 1 and "bitstream_type".startswith(words[1])
+
+
+def goes_on(begun: Sequence[str], line: str) -> bool:
+    """Return whether ``line`` may belong to the list that began with the lines ``begun``."""
+    return _is_row(line) or _is_rest(begun)
 
 
 def _is_row(line: str) -> bool:
@@ -52,10 +58,10 @@ def _is_row(line: str) -> bool:
     return _UUID.match(bare) is not None or _RULER.match(bare) is not None or not bare
 
 
-def _is_rest(lines: Sequence[str], start: int, at: int) -> bool:
-    """Whether line ``at`` may be the second line of the header that began at ``start``."""
-    return not any(_UUID.search(line) for line in lines[start:at]) and not any(
-        _RULER.search(line) for line in lines[start + 1 : at]
+def _is_rest(begun: Sequence[str]) -> bool:
+    """Whether the line after these may be the second one of the header."""
+    return not any(_UUID.search(line) for line in begun) and not any(
+        _RULER.search(line) for line in begun[1:]
     )
 
 

@@ -48,11 +48,19 @@ def sysinv_says(entries: Iterable[LogEntry], reference: Reference) -> Said | Non
     """Return sysinv's last word on the download of ``reference`` into its registry."""
     last = None
     for entry in entries:
-        found = _SYSINV.search(entry.message)
-        if found is not None and found["image"] == str(reference):
-            failed = found["how"] == "failed"
-            last = Said("log:sysinv", "failed" if failed else "done", found["why"] if failed else "", entry)
+        image, said = sysinv_said(entry)
+        last = said if said is not None and image == str(reference) else last
     return last
+
+
+def sysinv_said(entry: LogEntry) -> tuple[str, Said | None]:
+    """Return the image whose download sysinv speaks of in one line, and what it says; None: of none."""
+    found = _SYSINV.search(entry.message)
+    if found is None:
+        return "", None
+    failed = found["how"] == "failed"
+    why = found["why"] if failed else ""
+    return found["image"], Said("log:sysinv", "failed" if failed else "done", why, entry)
 
 
 def dockerd_says(entries: Iterable[LogEntry]) -> Said | None:
@@ -84,6 +92,12 @@ def dockerd_says_of_several(entries: Iterable[LogEntry], heard: Sequence[str]) -
     return of
 
 
+def given_up(entry: LogEntry) -> str | None:
+    """Return why an engine gives up a push, by one line; None where the line says nothing of that."""
+    found = _DOCKERD.search(entry.message)
+    return None if found is None else found["why"]
+
+
 def _given_up(entries: Iterable[LogEntry]) -> list[Said]:
     """Return all that an engine says of pushes that it gave up, each with the failed uploads before it."""
     said: list[Said] = []
@@ -91,8 +105,7 @@ def _given_up(entries: Iterable[LogEntry]) -> list[Said]:
     for entry in entries:
         if _UPLOAD.search(entry.message):
             failed.append(entry)
-        elif (found := _DOCKERD.search(entry.message)) is not None:
-            why = found["why"]
+        elif (why := given_up(entry)) is not None:
             grounds = [each for each in failed if why in each.message]
             said.append(Said("log:dockerd", "failed", why, entry, tuple(grounds)))
     return said

@@ -1,0 +1,1 @@
+"""From what engineers paste into bug trackers to events, claims, and the draft of a scenario."""
