@@ -31,6 +31,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("harness.cli.history:app", "Show how scenarios went on devices in past runs."),
     "dashboard": ("harness.cli.dashboard:app", "Show what goes on, on a page of this machine."),
     "card": ("harness.cli.card:app", "Show what is true of a card, flash it, reset it."),
+    "doctor": ("harness.cli.doctor:app", "Say what of a lab works, what is missing, and how to fix it."),
     "lease": ("harness.cli.lease:app", "Show who may write to cards; take a card, give it back."),
     "record": ("harness.cli.record:app", "Capture a card into a file that can be replayed."),
     "image": ("harness.cli.image:app", "Inspect, verify, sign and damage signed images."),

@@ -5,61 +5,35 @@ from __future__ import annotations
 import json
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from harness.cli import card_health
+from harness.cli.lease import CardArgument, InventoryOption, LabOption, LeasesOption
 from harness.cli.opening import image_of, opened, recorded, show_progress
 from harness.judgement.values import Unknown
-
-if TYPE_CHECKING:
-    from harness.inventory.model import Card, Host
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show what is true of a card, flash it, reset it.",
+    help="Show what is true of a card, flash it, reset it, keep runs from it.",
+)
+app.command("list", epilog="Examples:\n\n  hil card list\n\n  hil card list -o json")(card_health.list_cards)
+app.command(
+    epilog="Examples:\n\n  hil card quarantine subcloud1/card0 --reason 'drops off the bus'\n\n"
+    "  hil card quarantine subcloud1/card0 --reason 'new cable' --maintenance"
+)(card_health.quarantine)
+app.command(epilog="Example:\n\n  hil card clear subcloud1/card0 --reason 'cable exchanged'")(
+    card_health.clear
 )
 
-CardArgument = Annotated[str, typer.Argument(metavar="HOST/CARD", help="The card, as the inventory has it.")]
-InventoryOption = Annotated[Path | None, typer.Option("--inventory", help="The inventory file.")]
-LabOption = Annotated[str | None, typer.Option("--lab", help="The lab; default: the inventory's.")]
 FormOption = Annotated[Literal["table", "json"], typer.Option("-o", "--output", help="table or json.")]
 ReportsOption = Annotated[Path, typer.Option("--reports", help="Where the history is kept.")]
 IrreversibleOption = Annotated[
     str, typer.Option("--irreversible", help="Permit on REAL cards: root-key,key-cancellation.")
 ]
-
-
-@app.command("list", epilog="Example:  hil card list -o json")
-def list_cards(
-    inventory: InventoryOption = None, lab: LabOption = None, output: FormOption = "table"
-) -> None:
-    """List the cards of a lab; nothing is started and nothing is reached."""
-    from harness.inventory.load import load_inventory
-    from harness.lab.background import chosen_lab
-
-    entry, _ = chosen_lab(load_inventory(inventory), lab)
-    if output == "json":
-        typer.echo(json.dumps([_listed(host, card) for host, card in entry.cards()], indent=1))
-        return
-    for host, card in entry.cards():
-        permits = ", ".join(card.irreversible) or "nothing irreversible"
-        typer.echo(
-            f"{host.name + '/' + card.name:24} {card.address:14} {card.identity or '-':18} "
-            f"{'real' if host.real else 'emulated':9} permits {permits}"
-        )
-
-
-def _listed(host: Host, card: Card) -> dict[str, Any]:
-    return {
-        "name": f"{host.name}/{card.name}",
-        "address": card.address,
-        "identity": card.identity or "",
-        "real": host.real,
-        "irreversible": list(card.irreversible),
-    }
 
 
 @app.command(epilog="Examples:  hil card local     hil lab mount -- hil card local -o json")
@@ -91,21 +65,29 @@ def show(
     card: CardArgument,
     inventory: InventoryOption = None,
     lab: LabOption = None,
+    leases: LeasesOption = None,
+    reports: ReportsOption = Path("reports"),
     output: FormOption = "table",
 ) -> None:
-    """Show what the card holds, field by field, and where each was read."""
+    """Show a card's health, with its history, and what it holds, field by field."""
     from harness.inventory.load import load_inventory
     from harness.record.history import History
     from harness.report.printable import printable
 
+    loaded = load_inventory(inventory)
     # Reading is no operation: nothing of it is kept.
-    with History("/dev/null") as history, opened(card, load_inventory(inventory), lab, history) as driver:
+    with History("/dev/null") as history, opened(card, loaded, lab, history) as driver:
         truth = driver.truth()
+    standing, changes = card_health.kept_of(card, loaded, lab, leases, reports)
     values = truth.values()
     if output == "json":
         fields = {name: _as_json(value) for name, value in values.items()}
-        typer.echo(json.dumps({"card": card, "values": fields, "sources": dict(truth.sources)}, indent=1))
+        told = {"card": card, "values": fields, "sources": dict(truth.sources)}
+        health = card_health.history_json(standing, changes)
+        typer.echo(json.dumps(told | {"health": health}, indent=1))
         return
+    for line in card_health.history_lines(standing, changes):
+        typer.echo(line)
     for name, value in values.items():
         typer.echo(f"{name:20} {printable(_as_text(name, value), layout='')}")
 

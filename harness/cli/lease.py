@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.durations import UNITS, seconds_of
 from harness.cli.form import Form, FormOption
 from harness.errors import ConfigurationError
 
@@ -23,8 +23,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Show who may write to cards; take a card, give it back.",
 )
-
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _known_cards(incomplete: str) -> list[str]:
@@ -103,7 +101,7 @@ def take(
     """
     from harness.leases.owner import this_person
 
-    key, seconds = _key(card, inventory, lab), _seconds(ttl)
+    key, seconds = _key(card, inventory, lab), seconds_of(ttl)
     with _opened(reports, leases) as store:
         lease = store.acquire(key, card, this_person(), reason, seconds)
     if output is Form.JSON:
@@ -177,18 +175,10 @@ def _key(card: str, inventory: Path | None, lab: str | None) -> str:
     return lease_key(*entry.card(card), str(kept.directory.resolve()))
 
 
-def _seconds(text: str) -> float:
-    """Return the seconds of ``2h``. :raises ConfigurationError: it is no time."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if match is None or float(match[1]) <= 0:
-        raise ConfigurationError(f"{text!r} is no time.", hint="Such as 90s, 30m, 2h, 1d.")
-    return float(match[1]) * _UNITS[match[2]]
-
-
 def _short(seconds: float) -> str:
     """Return a time in the largest unit that leaves two of it, for people."""
-    unit = next((u for u in "dhm" if seconds >= 2 * _UNITS[u]), "s")
-    return f"{seconds / _UNITS[unit]:.0f} {unit if unit != 'm' else 'min'}"
+    unit = next((u for u in "dhm" if seconds >= 2 * UNITS[u]), "s")
+    return f"{seconds / UNITS[unit]:.0f} {unit if unit != 'm' else 'min'}"
 
 
 def _held_json(one: Held) -> dict[str, Any]:

@@ -120,9 +120,17 @@ def told(check: Check) -> str:
 
 def kept_away(health: Health) -> BlockedError:
     """Return the error for a run that wants a card which is kept from runs."""
-    name, state = health.place.name, health.state.value
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(health.since))
+    name = health.place.name
     return BlockedError(
-        f"{name} is {_TOLD.get(state, state)} since {when}, by {health.cause.who}: {health.cause.reason}",
+        f"{name} is {in_words(health)}",
         hint=f"Once it is put right: hil card clear {name} --reason '...'",
     )
+
+
+def in_words(health: Health) -> str:
+    """Return a card's health in words: the state, since when, by whom and why."""
+    state = _TOLD.get(health.state.value, health.state.value)
+    if not health.since:
+        return state
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(health.since))
+    return f"{state} since {when}, by {health.cause.who}: {health.cause.reason}"

@@ -14,7 +14,7 @@ from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination
 from harness.registry.folder import TemporaryFolder
 from harness.registry.host_service import HostRegistry
-from harness.registry.managers import Hands, StarlingX, Systemd
+from harness.registry.managers import Hands, Manager, StarlingX, Systemd
 from harness.registry.reference import Reference
 from harness.registry.store import HostStore
 from harness.registry.tls import LabAuthority
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from harness.registry.assembled import RegistryLab
     from harness.registry.engine import Engine
     from harness.registry.service import RegistryService
+
+
+def manager_of(hands: Hands, keeper: Keeper) -> Manager:
+    """Return what keeps a registry running on its host, as the inventory says."""
+    if keeper.systemd:
+        return Systemd(hands, keeper.systemd, config=keeper.config)
+    return StarlingX(hands, str(keeper.starlingx))
 
 
 class RealRegistryBench(PushBench):
@@ -68,11 +75,7 @@ class RealRegistryBench(PushBench):
         if keeper is None or host is None:
             return UnkeptRegistry(self.name, self._endpoint)
         hands = Hands(host, ("sudo", "-n") if keeper.sudo else ())
-        manager = (
-            Systemd(hands, keeper.systemd, config=keeper.config)
-            if keeper.systemd
-            else StarlingX(hands, str(keeper.starlingx))
-        )
+        manager = manager_of(hands, keeper)
         return HostRegistry(hands, manager, self._endpoint, self._entry.storage or "", name=self.name)
 
     def _start(self) -> None:
