@@ -240,7 +240,7 @@ def _plan(arguments: list[str], output: str) -> int:
         return observer.exit_code(int(status)) or 2
     plan = planned.plan
     for line in [json.dumps(plan.to_json(), indent=1)] if output == "json" else told(plan):
-        print(line)
+        print(line, file=sys.__stdout__)
     return observer.exit_code(int(status))
 
 
