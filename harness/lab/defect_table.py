@@ -298,6 +298,22 @@ _REGISTRIES: Final = (
         "answer-403",
     ),
     _registry(
+        "disk-full",
+        "reports R33",
+        "the registry answers 500 to the last request of a push, for its disk is full",
+        "FAILED",
+        _PUT,
+        "disk-full",
+    ),
+    _registry(
+        "killed-at-manifest",
+        "reports R7; fact sheet of the registry, section 3",
+        "the registry answers 201 to a manifest of which a kill has left no bytes",
+        "FALSE_SUCCESS",
+        _PUT,
+        "kill-at-open:manifest-blob",
+    ),
+    _registry(
         "tokens-denied",
         "distribution#4024",
         "nobody can ask for what the registry has",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness.errors import BlockedError, HarnessError
 
 if TYPE_CHECKING:
+    from harness.faults.own_store import OwnStore
     from harness.hosts.protocol import Host
     from harness.inventory.model import Lab
     from harness.inventory.registries import EmulatedRegistry, Registry
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The registry of the same generation as Debian's, as its project makes it.
 _IMAGE = "registry:2"
+#: Bytes of a store on a file system of its own: all that the scenarios of one plan push fits in it.
+_OWN_STORE = 256 << 20
 
 
 class Registries:
@@ -72,7 +75,7 @@ class Registries:
     def _made(self, entry: Registry) -> PushBench:
         folder = self._folder(entry.name) if self._folder else None
         if entry.emulated is not None:
-            return _emulated(entry.name, entry.emulated, folder, self._engine)
+            return _emulated(entry, entry.emulated, folder, self._engine)
         from harness.lab.real_registry import RealRegistryBench
 
         host = self._host(entry.host) if entry.host is not None else None
@@ -89,14 +92,36 @@ def _no_engine() -> Engine:
 
 
 def _emulated(
-    name: str, entry: EmulatedRegistry, folder: Path | None, engine: Callable[[], Engine]
+    registry: Registry, entry: EmulatedRegistry, folder: Path | None, engine: Callable[[], Engine]
 ) -> PushBench:
     from harness.lab.registry_bench import RegistryBench
     from harness.registry.configuration import RegistrySettings
 
     make = _maker(entry.service, engine)
     settings = RegistrySettings(cache=entry.cache, delete=entry.delete, drain=entry.drain)
-    return RegistryBench(folder, settings=settings, tls=entry.tls, guarded=entry.tokens, make=make, name=name)
+    return RegistryBench(
+        folder,
+        settings=settings,
+        tls=entry.tls,
+        guarded=entry.tokens,
+        make=make,
+        name=registry.name,
+        own_store=_own_store(registry),
+    )
+
+
+def _own_store(registry: Registry) -> OwnStore | None:
+    """Return a store on a file system of its own, where a defect of the registry needs that.
+
+    :raises BlockedError: there can be none here.
+    """
+    from harness.faults.own_store import OwnStore
+    from harness.faults.registry_actions import registry_action
+    from harness.lab.defective import struck_by
+
+    struck = struck_by(registry)
+    needed = struck is not None and registry_action(struck.action).needs_own_store
+    return OwnStore(_OWN_STORE) if needed else None
 
 
 def _maker(service: str, engine: Callable[[], Engine]) -> RegistryMaker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ from harness.lab.push_bench import PushBench, needs_engine, not_ours
 from harness.registry.assembled import ACCOUNT, PASSWORD, RegistryLab
 from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination
+from harness.registry.configuration import RegistrySettings
 from harness.registry.reference import Reference
 from harness.registry.wire import Endpoint
 
 if TYPE_CHECKING:
+    from harness.faults.own_store import OwnStore
     from harness.faults.proxy.server import FaultProxy
     from harness.registry.assembled import RegistryMaker
-    from harness.registry.configuration import RegistrySettings
     from harness.registry.engine import Engine
     from harness.registry.service import RegistryService
     from harness.registry.truth_probe import TruthProbe
@@ -33,6 +35,7 @@ class RegistryBench(PushBench):
     :param settings: of the registry. :param tls: without it nothing is encrypted.
     :param guarded: whether the registry asks for tokens. :param program: the registry's program.
     :param make: makes the registry, in place of a process of it.
+    :param own_store: where its store is; it goes with the bench.
     """
 
     def __init__(
@@ -46,9 +49,13 @@ class RegistryBench(PushBench):
         program: Path | None = None,
         make: RegistryMaker | None = None,
         name: str = "registry.local",
+        own_store: OwnStore | None = None,
     ) -> None:
         super().__init__(name, engine)
         self._tls = tls
+        if own_store is not None:
+            self._open.callback(own_store.close)
+            settings = replace(settings or RegistrySettings(), storage=own_store.folder)
         self._lab = RegistryLab(folder, settings, tls=tls, guarded=guarded, program=program, make=make)
         self._proxies: dict[str, FaultProxy] = {}
 

@@ -10,7 +10,7 @@ import pytest
 
 from harness.emulator.card.profile import CHECK_CODES, FLAWS, CardProfile
 from harness.emulator.tool_defects import TOOL_DEFECTS
-from harness.errors import ConfigurationError
+from harness.errors import BlockedError, ConfigurationError
 from harness.faults.registry_actions import registry_action
 from harness.faults.registry_points import FaultPoint
 from harness.inventory.load import load_inventory
@@ -18,6 +18,7 @@ from harness.inventory.model import Lab
 from harness.judgement.model import Outcome, VerdictKind
 from harness.lab.defective import OF_EQUIPMENT, defective, struck_by
 from harness.lab.known_defects import catalogue
+from harness.lab.registries import Registries
 from harness.lab.specification import specification
 from harness.registry.clients.catalogue import PUSH_CLIENTS
 
@@ -84,6 +85,25 @@ def test_a_registry_strikes_every_push_and_is_rid_of_it() -> None:
     assert struck.action == "read-only"
     assert struck_by(defective(ill, [], ["left-read-only"]).registry()) is None
     assert struck_by(LAB.registry()) is None
+
+
+@pytest.mark.parametrize("name", [n for n, each in OF_EQUIPMENT.items() if each.kind == "registry"])
+def test_a_registry_has_a_store_of_its_own_where_its_defect_needs_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes root; where there is none, nothing is pushed, and the scenario is blocked."""
+
+    def no_root(size: int) -> None:
+        raise BlockedError("only root may mount")
+
+    monkeypatch.setattr("harness.faults.own_store.check_can_mount", no_root)
+    registries = Registries(defective(LAB, [name]), host=lambda host: pytest.fail(host))
+    with registries:
+        if name in ("disk-full", "killed-at-manifest"):
+            with pytest.raises(BlockedError, match="only root may mount"):
+                registries.bench()
+        else:
+            assert registries.bench().registry.instance is not None
 
 
 def test_a_lab_pushes_through_the_client_that_it_is_given() -> None:
