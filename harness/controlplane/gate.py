@@ -149,44 +149,67 @@ class Gate:
     def _check_cards(self, change: Change, system: Reading) -> None:
         """Look at the cards that an apply reaches, or that an update writes to.
 
-        An update that the system itself carries out is its own to keep others from.
+        The system is asked only where something is wrong, or a card has a budget.
 
         :raises RefusedError: one is another card, cannot be told, updates, or is worn enough.
         """
         if change.act == "image-apply":
-            reached = set(self._targets(change.labels, system))
-            self._check_each([place for place in self._cards if place in reached], {}, system)
+            self._check_each(self._cards, lambda: set(self._targets(change.labels, system)), system)
         elif change.act == "host-update":
-            owed = Counter(
-                (change.target, str(state.address))
-                for state in system.states()
-                if state.status in _OWED
-                and (isinstance(state.hostname, Unknown) or state.hostname == change.target)
-            )
-            self._check_each([place for place in self._cards if place[0] == change.target], owed, system)
+            places = [place for place in self._cards if place[0] == change.target]
+            self._check_each(places, lambda: set(places), system)
+            if any(self._cards[place].wear for place in places):
+                self._check_wear(places, Counter(self._owed_to(change.target, system)))
 
-    def _check_each(self, places: Sequence[Place], owed: Mapping[Place, int], system: Reading) -> None:
+    @staticmethod
+    def _owed_to(hostname: str, system: Reading) -> Iterator[Place]:
+        for state in system.states():
+            if state.status in _OWED and (isinstance(state.hostname, Unknown) or state.hostname == hostname):
+                yield hostname, str(state.address)
+
+    def _check_each(
+        self, places: Collection[Place], reached: Callable[[], Collection[Place]], system: Reading
+    ) -> None:
+        """:raises RefusedError: a card that is reached is another one, cannot be told, or updates.
+
+        An update that the system itself carries out is its own to keep others from.
+        """
+        refusals: dict[Place, RefusedError] = {}
         for place in places:
-            entry = self._cards[place]
-            seen = self._look(entry)
-            if seen is None:
+            try:
+                self._check_stands(place, while_updating=False)
+            except RefusedError as refusal:
+                refusals[place] = refusal
+        mine = reached() if refusals else ()
+        for place, error in refusals.items():
+            if place not in mine:
                 continue
-            name = f"{entry.name} of {place[0]} in {self.name}"
-            busy = system.host(place[0]).device_image_update in _BUSY
-            check_standing(entry, seen, name, while_updating=busy)
-            self._check_wear(entry, seen, name, owed.get(place, 0))
+            if system.host(place[0]).device_image_update not in _BUSY:
+                raise error
+            self._check_stands(place, while_updating=True)
 
-    def _check_wear(self, entry: CardEntry, seen: Standing, name: str, owed: int) -> None:
+    def _check_stands(self, place: Place, *, while_updating: bool) -> None:
+        seen = self._look(self._cards[place])
+        if seen is not None:
+            check_standing(self._cards[place], seen, self._named(place), while_updating=while_updating)
+
+    def _named(self, place: Place) -> str:
+        return f"{self._cards[place].name} of {place[0]} in {self.name}"
+
+    def _check_wear(self, places: Collection[Place], owed: Mapping[Place, int]) -> None:
         """:raises RefusedError: the updates that are owed to a card are more than its budget has left."""
-        for further in range(owed):
-            count = seen.flash_count
-            later = count if isinstance(count, Unknown) else count + further
-            if reason := worn_out(entry, later, self._begun[name] + further):
-                raise RefusedError(
-                    f"{name} is owed {owed} updates, and {reason}; nothing was changed.",
-                    hint="`wear` of the card in the inventory says how many updates it may have.",
-                )
-        self._begun[name] += owed
+        for place in places:
+            entry, name, due = self._cards[place], self._named(place), owed.get(place, 0)
+            seen = self._look(entry) if entry.wear and due else None
+            count = seen.flash_count if seen is not None else Unknown("nobody here can read it")
+            for further in range(due if entry.wear else 0):
+                later = count if isinstance(count, Unknown) else count + further
+                if reason := worn_out(entry, later, self._begun[name] + further):
+                    raise RefusedError(
+                        f"{name} is owed {due} updates, and {reason}; nothing was changed.",
+                        hint="`wear` of the card in the inventory says how many updates it may have.",
+                    )
+            self._begun[name] += due
 
     # -- what a change brings -------------------------------------------------------------------------
 
@@ -248,7 +271,9 @@ class Gate:
             self._check(facts, uuid, place)
         if answers:  # else nobody carries out what is asked of it
             owed = Counter(place for _, place in {(uuid, place) for _, uuid, place in brought})
-            self._check_each([place for place in self._cards if owed[place]], owed, system)
+            places = [place for place in self._cards if owed[place]]
+            self._check_each(places, lambda: places, system)
+            self._check_wear(places, owed)
 
     def _targets(self, labels: Sequence[Label], system: Reading) -> Iterator[Place]:
         """Yield the devices that an image reaches now; what gets a label later is checked then."""
