@@ -51,6 +51,7 @@ def spawn(
     *,
     environ: Mapping[str, str],
     folder: Path | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.DEVNULL,
     stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
@@ -68,7 +69,7 @@ def spawn(
                     command,
                     env=dict(environ),
                     cwd=folder,
-                    stdin=subprocess.DEVNULL,
+                    stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
                     # A Ctrl-C is for us: the program is still needed to undo faults and to judge.

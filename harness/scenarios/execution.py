@@ -52,6 +52,8 @@ class Execution:
                 return self._result(value)
             case "results":
                 return [self._result(each) for each in value]
+            case "value" if isinstance(value, str) and value[:1] == "$" and value[1:] in self._results:
+                return self._results[value[1:]]
         return value
 
     def _result(self, reference: str) -> Any:

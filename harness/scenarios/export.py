@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from harness.errors import ConfigurationError
@@ -18,7 +19,9 @@ from harness.scenarios.written_steps import WrittenSteps
 _BEGUN_ANEW: Final = frozenset({"system", "cloud"})
 _GIVEN: Final = ("card", "needs", "lab", "system", "release", "way", "registry")
 _OF_PYTHON: Final = "what Python asserted by itself is not exported: {names}"
-_UNRECORDED: Final = "the steps and what was given to the scenario: it was recorded by a version of hil that did not record them"
+_UNRECORDED: Final = (
+    "its steps, and what it was given: it was recorded by a version of hil that did not record these"
+)
 
 
 class NotExportable(ConfigurationError):
@@ -125,7 +128,7 @@ def export(records: Iterable[Record], *, scenario: str = "", device: str = "") -
         run.run if run is not None else "?",
         tuple(part.name for part in done),
         tuple(options),
-        tuple([*_remarks(done), *told]),
+        (*_remarks(done), *told),
     )
 
 
@@ -163,7 +166,7 @@ def _merged(parts: Sequence[_Part]) -> dict[str, Any]:
         given["devices"] = [parts[0].device]
     needs = {need: None for part in parts for need in part.setting.get("needs", ())}
     steps = list(parts[0].written.steps)
-    for before, part in zip(parts, parts[1:], strict=False):
+    for before, part in pairwise(parts):
         if "push" in before.written.fixtures | part.written.fixtures:
             steps.append("new-repository")
         if card := dict(part.setting.get("card", {})):

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml.comments import CommentedMap
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, HarnessBug
 from harness.inventory.entries import nearest
 from harness.inventory.placed import Form, Keys, Problem, guess, line_of, problems_of, read_placed
 from harness.scenarios.file_model import USE, Expect, Given, ScenarioModel, Use, model_of
@@ -61,6 +61,7 @@ class ScenarioFile:
     about: str
     requirements: tuple[str, ...]
     variants: tuple[Variant, ...]
+    source: str = ""
 
     @property
     def name(self) -> str:
@@ -86,6 +87,20 @@ def load_scenario(path: Path, images: Sequence[str] | None = None) -> ScenarioFi
     :raises ConfigurationError: what is wrong, all of it, each with file, line and key.
     """
     return _Reader(path, Known(images)).scenario()
+
+
+def read_steps(steps: Sequence[Any], results: set[str], source: str = "") -> tuple[Call, ...]:
+    """Return steps that stand in no file, as one would be read; ``results``: the names there are.
+
+    :param source: the document that their promises are from.
+    :raises HarnessBug: they are wrong.
+    """
+    reader = _Reader(Path("steps"), Known(source=source), results=results)
+    reader.__dict__["tree"] = CommentedMap()
+    calls = reader._calls(steps, ("steps",))
+    if reader.problems:
+        raise HarnessBug(f"These are no steps: {steps}: {reader.problems}")
+    return calls
 
 
 def _all_calls(calls: Any) -> Iterator[Call]:
@@ -127,7 +142,7 @@ class _Reader:
         variants = tuple(
             Variant(name, each.given, each.expect, calls) for name, each, calls in read if each is not None
         )
-        made = ScenarioFile(self.path, model.about, model.requirements, variants)
+        made = ScenarioFile(self.path, model.about, model.requirements, variants, model.source)
         self._check_given(made)
         self._raise()
         return made
