@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from harness.dashboard.live import LiveRuns
 from harness.errors import HarnessError
+from harness.lab.standing import kept_health
+from harness.leases.store import leases_url
 from harness.store.index import Index
 from harness.store.opening import missing_file
 from harness.store.trends import devices_of, newest_divergences, results_by_day
@@ -20,12 +22,14 @@ _DAYS: Final = 14
 class State:
     """Looks at a folder of runs and at the index, again and again.
 
-    :param url: of the index; None: there is none, and only running runs are shown.
+    :param url: of the index; None: there is none, and only running runs are shown. :param leases: of the
+        leases, beside which the health of cards is kept; by default as for runs.
     """
 
-    def __init__(self, reports: Path, url: str | None) -> None:
+    def __init__(self, reports: Path, url: str | None, leases: str | None = None) -> None:
         self._live = LiveRuns(reports)
         self._url = url
+        self._leases = leases or leases_url(reports, index=url)
         self._index: Index | None = None
 
     def look(self) -> dict[str, Any]:
@@ -52,7 +56,7 @@ class State:
             self._index = Index(url)
         engine = self._index.engine
         return {
-            "devices": [asdict(device) for device in devices_of(engine)],
+            "devices": [asdict(device) for device in devices_of(engine, kept_health(self._leases))],
             "divergences": [asdict(found) for found in newest_divergences(engine, _DIVERGENCES)],
             "days": [asdict(day) for day in results_by_day(engine, _DAYS, time.time())],
         }

@@ -69,6 +69,22 @@ def changes_of(place: Place, leases: str) -> list[Change]:
         return [] if store is None else HealthStore(store.engine).changes(place.key)
 
 
+def kept_health(leases: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return lab and device -> the health that is kept of it, and why it is not good.
+
+    :raises InfrastructureError: the database does not answer.
+    """
+    with _read(leases) as store:
+        found = [] if store is None else HealthStore(store.engine).all()
+    return {
+        (one.place.lab, one.place.name): (
+            one.state.value,
+            "" if one.state is State.GOOD else one.cause.reason.partition("\n")[0],
+        )
+        for one in found
+    }
+
+
 @contextmanager
 def _read(url: str) -> Iterator[LeaseStore | None]:
     """Give the store at ``url``, where opening it changes nothing; None elsewhere."""

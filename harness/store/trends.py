@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,8 +23,8 @@ _SUSPECT: Final = ("INFRA", "BUG", "interrupted")
 class Device:
     """A card, and the states of its latest scenarios, the latest last.
 
-    ``health``: as its last scenario left it: good, suspect (the lab failed, or the run was cut off) or
-    quarantined; ``reason``: why it is not good.
+    ``health``: as it is kept; where it is not, as its last scenario left it: good, suspect (the lab failed,
+    or the run was cut off) or quarantined. ``reason``: why it is not good.
     """
 
     device: str
@@ -56,8 +57,13 @@ class Day:
     states: dict[str, int]
 
 
-def devices_of(engine: Engine) -> list[Device]:
-    """Return the devices that the index knows, by name. :raises InfrastructureError: it does not answer."""
+def devices_of(engine: Engine, kept: Mapping[tuple[str, str], tuple[str, str]] | None = None) -> list[Device]:
+    """Return the devices that the index knows, by name.
+
+    :param kept: lab and device -> the health that is kept of it, and why it is not good.
+    :raises InfrastructureError: it does not answer.
+    """
+    known = kept or {}
 
     def read(connection: Any) -> list[Device]:
         order = (SCENARIOS.c.began.desc(), SCENARIOS.c.id.desc())
@@ -75,7 +81,12 @@ def devices_of(engine: Engine) -> list[Device]:
         for row in connection.execute(latest.order_by(ranked.c.device, ranked.c.lab, ranked.c.number.desc())):
             found[row.device, row.lab].append((row.state, row.reason))
         return [
-            Device(device, lab, tuple(state for state, _ in ended), *_health(*ended[-1]))
+            Device(
+                device,
+                lab,
+                tuple(state for state, _ in ended),
+                *(known.get((lab, device)) or _health(*ended[-1])),
+            )
             for (device, lab), ended in found.items()
         ]
 

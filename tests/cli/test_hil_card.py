@@ -15,9 +15,23 @@ BITSTREAM = "0x23000410010311"  # of the recipe A/csk0, as fixtures/images.yaml 
 
 
 def test_list_reaches_nothing(project) -> None:
-    assert project.hil("card", "list").stdout.splitlines() == [
-        f"{'one/card0':24} 0000:b2:00.0   64:4c:36:00:00:01  emulated  permits root-key, key-cancellation",
-        f"{'two/card0':24} 0000:b2:00.0   64:4c:36:00:00:02  emulated  permits nothing irreversible",
+    heads, *rows = (line.split() for line in project.hil("card", "list").stdout.splitlines())
+    assert heads == [
+        "CARD",
+        "ADDRESS",
+        "IDENTITY",
+        "PERMITS",
+        "HEALTH",
+        "SINCE",
+        "IN",
+        "USE",
+        "BY",
+        "LAST",
+        "RESULT",
+    ]
+    assert rows == [
+        ["one/card0", "0000:b2:00.0", "64:4c:36:00:00:01", "root-key,key-cancellation", "good", *"---"],
+        ["two/card0", "0000:b2:00.0", "64:4c:36:00:00:02", "none", "good", *"---"],
     ]
     listed = json.loads(project.hil("card", "list", "-o", "json").stdout)
     assert listed[1] == {
@@ -26,8 +40,15 @@ def test_list_reaches_nothing(project) -> None:
         "identity": "64:4c:36:00:00:02",
         "real": False,
         "irreversible": [],
+        "health": "good",
+        "since": 0.0,
+        "by": "",
+        "reason": "",
+        "lease": "",
+        "last": "",
     }
     assert list(project.runtime.iterdir()) == []
+    assert not (project.folder / "reports").exists(), "no database is made by looking"
 
 
 def test_show_says_what_is_true_and_keeps_nothing(project) -> None:
