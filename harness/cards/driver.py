@@ -120,6 +120,12 @@ class CardDriver:
         """The irreversible acts that may happen to this card in this run."""
         return self._gate.permitted
 
+    def used_up(self) -> str:
+        """Return why the card's budget of updates allows no further one; empty where it does."""
+        if self._entry.wear is None:
+            return ""
+        return self._gate.used_up(self.truth({"flash_count"}).flash_count)
+
     @property
     def subject(self) -> Subject:
         """This card, at the address at which it was last found."""

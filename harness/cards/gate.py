@@ -11,12 +11,13 @@ from typing import Literal
 
 from harness.cards.eras import FLASHER, IMAGE, RESETTER, Place
 from harness.cards.generations import attributes_of
-from harness.cards.interlock import CardEntry, check, check_standing, check_wear
+from harness.cards.interlock import CardEntry, check, check_standing, check_wear, worn_out
 from harness.cards.tool_output import PID_MARK
 from harness.cards.truth import CardTruth
 from harness.errors import HarnessBug, RefusedError
 from harness.hosts.permits import Authority, Permit
 from harness.images.facts import ImageFacts, image_facts
+from harness.judgement.values import Value
 from harness.leases.hold import LOCK_FOLDER, held
 
 ResetKind = Literal["bmcimg", "retimer"]
@@ -125,10 +126,9 @@ class Gate:
         """:raises RefusedError: the card's budget of updates is used up."""
         check_wear(self._entry, seen, f"{self._host}/{self._entry.name}", self._begun)
 
-    @property
-    def begun(self) -> int:
-        """How many updates of the card were permitted in this run."""
-        return self._begun
+    def used_up(self, flash_count: Value[int]) -> str:
+        """Return why the card's budget of updates allows no further one; empty where it does."""
+        return worn_out(self._entry, flash_count, self._begun)
 
     def upload(self, data: bytes, path: str) -> Permit:
         """Return the permit to put the image ``data`` at ``path``."""

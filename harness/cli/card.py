@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from harness.cli import card_health
 from harness.cli.lease import CardArgument, InventoryOption, LabOption, LeasesOption
 from harness.cli.opening import image_of, opened, recorded, show_progress
 from harness.judgement.values import Unknown
+
+if TYPE_CHECKING:
+    from harness.inventory.model import Wear
 
 app = typer.Typer(
     add_completion=False,
@@ -71,6 +74,7 @@ def show(
 ) -> None:
     """Show a card's health, with its history, and what it holds, field by field."""
     from harness.inventory.load import load_inventory
+    from harness.lab.background import chosen_lab
     from harness.record.history import History
     from harness.report.printable import printable
 
@@ -80,9 +84,11 @@ def show(
         truth = driver.truth()
     standing, changes = card_health.kept_of(card, loaded, lab, leases, reports)
     values = truth.values()
+    wear = chosen_lab(loaded, lab)[0].card(card)[1].wear
     if output == "json":
         fields = {name: _as_json(value) for name, value in values.items()}
         told = {"card": card, "values": fields, "sources": dict(truth.sources)}
+        told["wear"] = wear.model_dump(exclude_none=True) if wear else {}
         health = card_health.history_json(standing, changes)
         typer.echo(json.dumps(told | {"health": health}, indent=1))
         return
@@ -90,6 +96,13 @@ def show(
         typer.echo(line)
     for name, value in values.items():
         typer.echo(f"{name:20} {printable(_as_text(name, value), layout='')}")
+        if name == "flash_count" and wear is not None:
+            typer.echo(f"{'wear budget':20} {_budget(wear)}")
+
+
+def _budget(wear: Wear) -> str:
+    parts = {"flash counter below {}": wear.flash_count, "{} updates in a run": wear.per_run}
+    return ", ".join(text.format(most) for text, most in parts.items() if most is not None)
 
 
 @app.command(

@@ -116,7 +116,7 @@ class Power:
         """Switch the host; a real one is switched on again even if the harness dies meanwhile."""
         if self._how == "off" and (command := lab.power_on_command(card.host.name)):
             self._watchdog = Watchdog(command)
-        lab.power(card.host.name, self._how)
+        lab.power(card.host.name, self._how, while_updating=True)
         return "cut the host's power" if self._how == "off" else "rebooted the host"
 
     def undo(self, card: CardDriver, lab: RunningLab) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from harness.errors import BlockedError, ConfigurationError, DeadlineError, InfrastructureError
 from harness.hosts.access import Access
 from harness.lab.bench import Bench, PowerAct
+from harness.lab.disturbing import check_at_rest
 from harness.lab.emulator import Doors, EmulatorProcess
 from harness.lab.leasing import LabLeases, leases_of
 from harness.lab.specification import specification
@@ -94,9 +95,11 @@ class RunningLab:
             f"There is no capability {capability!r} of a host.", hint=f"Known: {', '.join(CAPABILITIES)}."
         )
 
-    def power(self, host: str, how: PowerAct) -> None:
+    def power(self, host: str, how: PowerAct, *, while_updating: bool = False) -> None:
         """Switch the power of ``host``: ``off``, ``on``, ``cycle``; ``reboot`` where it is emulated.
 
+        :param while_updating: an update is meant to be disturbed.
+        :raises RefusedError: an update of a card in it runs, or another card stands there.
         :raises BlockedError: its power cannot be switched so.
         :raises LeasedError: somebody else has the lease of a card in it.
         :raises InfrastructureError: the command that switches it failed, or the leases cannot be used.
@@ -108,6 +111,8 @@ class RunningLab:
                 hint="Give it `power` in the inventory (an emulated host: remove `power: false`).",
             )
         self.leases.check_host(host)
+        if how != "on" and not while_updating:
+            check_at_rest(entry, self.leases.reach)
         if entry.emulated:
             self._bench().power(host, how)
             return

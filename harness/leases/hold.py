@@ -73,6 +73,14 @@ def holder(host: Host, lock: str, address: str) -> str:
     return "another process"
 
 
+def held_by(host: Host, identity: str, folder: str = LOCK_FOLDER) -> int | None:
+    """Return the process that holds the card ``identity`` on ``host``; None where none does, or none is seen.
+
+    :raises InfrastructureError: the host cannot be asked.
+    """
+    return _lock_owner(host, lock_path(identity, folder))
+
+
 def _lock_owner(host: Host, lock: str) -> int | None:
     """Return the process that the kernel has as owner of ``lock``; None where that cannot be told."""
     inode = host.run(["stat", "-c", "%i", lock], deadline=5.0).stdout.strip()

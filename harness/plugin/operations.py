@@ -13,7 +13,7 @@ from harness.judgement.records import Intent, Promise
 from harness.judgement.values import NOT_EXPOSED, Unknown
 from harness.plugin.judging import Failure
 from harness.plugin.scenario import step
-from harness.scenarios.prepare import require_another_image, require_permits
+from harness.scenarios.prepare import require_another_image, require_budget, require_permits
 from harness.scenarios.promises import ACTIVATED_BY_RESET
 from harness.scenarios.steps import is_step
 
@@ -64,6 +64,7 @@ class Flash:
             )
         image = self.shelf[image] if isinstance(image, str) else image
         require_permits(self.card, [image.facts])
+        require_budget(self.card)
         if self.session.bench_of(self.card.host.name) is None:
             require_another_image(self.card, image.facts)
         with step(self.session, self.card.name, f"flash {image.name}"):

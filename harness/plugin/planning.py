@@ -66,8 +66,9 @@ def plan_of(session: pytest.Session) -> Plan:
         scenarios.append(planned(item.nodeid, _target(item, hil), given, _foreseen(item), _facts(hil)))
     run = next((p for p in session.config.pluginmanager.get_plugins() if isinstance(p, CampaignRun)), None)
     facts: Mapping[str, Any] = run.facts() if run else {}
-    left = run.left_out if run else {}
-    return Plan(hil.lab_entry.name, tuple(scenarios), str(facts.get("campaign", "")), left)
+    apart = any("hil_round" in getattr(getattr(i, "callspec", None), "params", ()) for i in session.items)
+    rounds = "" if run is None or apart else str(facts.get("rounds", "as many rounds as its time allows"))
+    return Plan(hil.lab_entry.name, tuple(scenarios), str(facts.get("campaign", "")), rounds)
 
 
 def _facts(hil: HilSession) -> Callable[[str], ImageFacts]:

@@ -100,17 +100,21 @@ class CardWear:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All scenarios of a run. ``left_out``: why a campaign leaves some out -> how many."""
+    """All scenarios of a run; of a campaign those of one round.
+
+    ``rounds``: how many it has, where that is not one, or decided while it runs.
+    """
 
     lab: str
     scenarios: tuple[PlannedScenario, ...]
     campaign: str = ""
-    left_out: Mapping[str, int] | None = None
+    rounds: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether nothing is decided only while it runs."""
-        return not any(scenario.unknown for scenario in self.scenarios)
+        rounds_known = not self.rounds or self.rounds.isdecimal()
+        return rounds_known and not any(scenario.unknown for scenario in self.scenarios)
 
     @property
     def wear(self) -> list[CardWear]:
@@ -131,7 +135,7 @@ class Plan:
             "schema": SCHEMA,
             "lab": self.lab,
             "campaign": self.campaign,
-            "left_out": dict(self.left_out or {}),
+            "rounds": self.rounds,
             "complete": self.complete,
             "scenarios": [scenario.to_json() for scenario in self.scenarios],
             "wear": [{"card": w.card, "updates": w.updates, "more": w.more} for w in self.wear],
@@ -236,8 +240,8 @@ def told(plan: Plan) -> Iterable[str]:
         updates = f"{card.updates} update{'' if card.updates == 1 else 's'}"
         rest = ", and what is decided while it runs" if card.more else " at most"
         yield f"WEAR {card.card}: {updates}{rest}"
-    for why, count in (plan.left_out or {}).items():
-        yield f"LEFT OUT {count}: {why}"
+    if plan.rounds not in ("", "1"):
+        yield f"This is one round; rounds of the campaign: {plan.rounds}."
     if not plan.complete:
         yield "This list is NOT complete: what is decided while a scenario runs has a question mark."
 

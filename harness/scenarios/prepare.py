@@ -30,6 +30,12 @@ def require_permits(card: CardDriver, images: Sequence[ImageFacts]) -> None:
             raise NotApplicable(f"{card.name} is not permitted {' and '.join(sorted(missing))}")
 
 
+def require_budget(card: CardDriver) -> None:
+    """:raises NotApplicable: as many updates are behind the card as the inventory allows it."""
+    if reason := card.used_up():
+        raise NotApplicable(f"{card.name}: {reason}")
+
+
 def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
     """Bring ``card`` into the state ``given``.
 

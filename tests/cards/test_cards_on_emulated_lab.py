@@ -153,7 +153,9 @@ def test_a_host_that_loses_its_power(
     emulated: Callable[[], CardDriver], small_lab: RunningLab, kept: Any
 ) -> None:
     card = emulated()
-    at_phase = in_phase(small_lab, "transferring", lambda: small_lab.power("node1", "off"))
+    at_phase = in_phase(
+        small_lab, "transferring", lambda: small_lab.power("node1", "off", while_updating=True)
+    )
     try:
         with pytest.raises(LinkLostError, match="link to node1 broke while flash"):
             card.flash(build(RECIPES["A/csk0"]), "A/csk0", LANDS, at_phase=at_phase)

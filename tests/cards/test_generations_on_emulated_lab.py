@@ -208,7 +208,9 @@ def test_what_a_lost_host_has_left_of_a_container_is_removed(
     driver_of: Callable[[str], CardDriver], lab: RunningLab
 ) -> None:
     card = driver_of("c-containerd")
-    at_phase = in_phase(lab, "c-containerd", "transferring", lambda: lab.power("c-containerd", "off"))
+    at_phase = in_phase(
+        lab, "c-containerd", "transferring", lambda: lab.power("c-containerd", "off", while_updating=True)
+    )
     try:
         with pytest.raises(LinkLostError):
             card.flash(IMAGE, "A/csk0", LANDS, at_phase=at_phase)
