@@ -1,27 +1,45 @@
-"""`hil explore`: does to a card in memory what nobody thought of, and holds it to the documents' rules."""
+"""`hil explore`: does to cards, a registry, a system what nobody thought of, until documents disagree."""
 
 from __future__ import annotations
 
-import json
-import random
-import sys
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from harness.cli.explored import (
+    DefectsOption,
+    SaveOption,
+    SecondsOption,
+    SeedOption,
+    StepsOption,
+    explored,
+    recipes_in,
+    run,
+    seed_of,
+    tell,
+)
 from harness.cli.form import Form, FormOption
-from harness.cli.releases import defect_names
-from harness.errors import ConfigurationError, InfrastructureError
-from harness.interruption import stopped_is_interrupted
+from harness.cli.lease import InventoryOption, LabOption
+from harness.cli.releases import ReleaseOption, WithoutDefectOption
+from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from harness.images.recipes import Recipe
-    from harness.lab.card_exploration import Explored
+    from harness.inventory.model import Inventory
+    from harness.plugin.exploring.opening import Explorable
+    from harness.record.history import History
+    from harness.scenarios.exploration import Budget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
-_EPILOG = """Examples:
+_CODES = """
+Exit codes: 0 nothing disagreed with the documents, 1 something did (the fewest steps are shown), 2 usage or
+configuration, 3 something is missing or the lab failed, 4 refused by the interlock, 130 interrupted.
+"""
+_CARDS = """Examples:
 
   hil explore cards
 
@@ -29,99 +47,247 @@ _EPILOG = """Examples:
 
   hil explore cards --defect csk-cancelled-not-checked --save found.scenario.yaml
 
-Exit codes: 0 card and documents agreed after every step, 1 they did not (the fewest steps are shown),
-2 usage, 3 Hypothesis is not installed, 130 interrupted.
+  hil explore cards --over ssh --defect fpgasupdate-ignores-error
+
+  hil explore cards --device controller-0/card0 --wear 20 --inventory lab.yaml
 """
+_REGISTRY = """Examples:
+
+  hil explore registry
+
+  hil explore registry --defect pushed-by-oci-renew --save found.scenario.yaml
+"""
+_SYSTEM = """Examples:
+
+  hil explore system
+
+  hil explore system --release stx-8
+
+  hil explore system --defect label-removal-drops-all-states --save found.scenario.yaml
+"""
+#: Updates that an emulated card may take; a real one takes as many as the command line says.
+_EMULATED_WEAR = 1_000_000
 
 
-@app.callback(epilog=_EPILOG)
+@app.callback(epilog=_CARDS + _CODES)
 def _explore() -> None:
     """Do what nobody thought of, and hold what comes of it to the documents."""
 
 
-@app.command(short_help="Explore cards in memory.", epilog=_EPILOG)
+@app.command(short_help="Explore cards: in memory, over SSH, or a real one.", epilog=_CARDS + _CODES)
 def cards(
-    steps: Annotated[int, typer.Option(min=1, help="About so many steps at most.")] = 20_000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="About so long at most.")] = 60.0,
-    wear: Annotated[int, typer.Option(min=1, help="About so many updates at most.")] = 1_000_000,
-    seed: Annotated[int | None, typer.Option(help="What decides what is done; default: another one.")] = None,
-    defect: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="The card has this defect.", autocompletion=defect_names),
+    over: Annotated[
+        Literal["memory", "ssh"], typer.Option(help="How the emulated card is reached.")
+    ] = "memory",
+    device: Annotated[str | None, typer.Option(help="This card of the inventory, real or emulated.")] = None,
+    steps: StepsOption = 20_000,
+    seconds: SecondsOption = 60.0,
+    wear: Annotated[
+        int | None, typer.Option(min=0, help="So many updates at most; a real card: none, unless given.")
     ] = None,
-    recipes: Annotated[Path, typer.Option(help="The recipes of the images.")] = Path("fixtures/images.yaml"),
-    save: Annotated[Path | None, typer.Option(help="Write a counterexample to this scenario file.")] = None,
+    seed: SeedOption = None,
+    defect: DefectsOption = None,
+    irreversible: Annotated[str, typer.Option(help="Permit on a REAL card: root-key,key-cancellation.")] = "",
+    recipes: Annotated[Path, typer.Option(help="The recipes of images in memory.")] = Path(
+        "fixtures/images.yaml"
+    ),
+    inventory: InventoryOption = None,
+    lab: LabOption = None,
+    reports: Annotated[Path, typer.Option(help="Where the history of a real card is kept.")] = Path(
+        "reports"
+    ),
+    save: SaveOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Flash, reset, cut the power, cancel, move: in any order, until card and documents disagree."""
-    from harness.lab.card_exploration import explore
+    """Flash, reset, cut the power, cancel, move: in any order, until card and documents disagree.
 
-    known = _recipes(recipes)
-    chosen = random.randrange(1 << 32) if seed is None else seed
+    To a real card are done resets, and as many updates as --wear says; what cannot be undone is done only
+    where the card's entry and --irreversible both name it.
+    """
+    from harness.scenarios.exploration import Budget
 
-    def told(made: int) -> None:
-        print(f"\r{made} steps", end="", file=sys.stderr, flush=True)
+    budget = Budget(steps, seconds, _EMULATED_WEAR if wear is None else wear)
+    if over == "memory" and device is None:
+        _in_memory(recipes, budget, seed_of(seed), defect or (), save, output)
+        return
+    from harness.inventory.load import load_inventory
 
-    live = told if sys.stderr.isatty() else lambda made: None
-    with stopped_is_interrupted():
-        found = explore(
-            known, steps=steps, seconds=seconds, wear=wear, seed=chosen, defects=defect or (), told=live
-        )
-    if live is told:
-        print(file=sys.stderr)
-    if found.reason and save is not None:
-        _save(found, save)
-    typer.echo(json.dumps(_json(found), indent=1) if output is Form.JSON else _text(found, save))
-    raise typer.Exit(1 if found.reason else 0)
+    loaded = load_inventory(inventory)
+    name = device or _emulated_card(loaded, lab)
+    real = loaded.lab(lab).card(name)[0].real
+    budget = Budget(steps, seconds, (0 if real else _EMULATED_WEAR) if wear is None else wear)
+    with _card(loaded, lab, name, defect or (), irreversible, budget.wear, reports) as explorable:
+        found = explored(explorable, budget, seed_of(seed))
 
+    def scenario() -> dict[str, Any]:
+        from harness.scenarios.counterexample import scenario_of
 
-def _recipes(path: Path) -> dict[str, Recipe]:
-    """Return the recipes. :raises ConfigurationError: they cannot be read, or one that is needed lacks."""
-    from harness.images.recipes import load_recipes
-    from harness.scenarios.card_model import IMAGES
+        made = scenario_of(found.counterexample, found.reason)
+        return made | {"given": {**made["given"], "devices": [name]}}
 
-    try:
-        found = load_recipes(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigurationError(f"The recipes {path} cannot be read: {error.strerror}.") from None
-    if lacking := [name for name in IMAGES if name not in found]:
-        raise ConfigurationError(
-            f"{path} has no recipe {lacking[0]!r}.", hint=f"Exploration needs {', '.join(IMAGES)}."
-        )
-    return dict(found)
+    tell(found, output, name, save, scenario, _options(defect, inventory=inventory, lab=lab))
 
 
-def _save(found: Explored, path: Path) -> None:
-    """Write the counterexample. :raises InfrastructureError: it cannot be written."""
+def _in_memory(
+    recipes: Path, budget: Budget, seed: int, defects: Sequence[str], save: Path | None, output: Form
+) -> None:
+    from harness.lab.card_exploration import cards, explore_cards, probes_after
     from harness.scenarios.counterexample import scenario_of
-    from harness.scenarios.writing import scenario_text
 
-    try:
-        path.write_text(
-            scenario_text(scenario_of(found.counterexample, found.reason, found.probes)), encoding="utf-8"
+    known = recipes_in(recipes)
+    found = run(lambda told: explore_cards(known, budget, seed=seed, defects=defects, told=told))
+
+    def scenario() -> dict[str, Any]:
+        probes = probes_after(found.counterexample, cards(known, defects))
+        return scenario_of(found.counterexample, found.reason, probes)
+
+    tell(found, output, "Card", save, scenario, _options(defects))
+
+
+@app.command(short_help="Explore a registry.", epilog=_REGISTRY + _CODES)
+def registry(
+    name: Annotated[str | None, typer.Option("--registry", help="Which; default: the lab's first.")] = None,
+    steps: StepsOption = 20_000,
+    seconds: SecondsOption = 60.0,
+    seed: SeedOption = None,
+    defect: DefectsOption = None,
+    inventory: InventoryOption = None,
+    lab: LabOption = None,
+    save: SaveOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Push, disturb, pull, copy, delete, collect, restart, change keys: until what is there disagrees.
+
+    The registry is a real one that is started for this; what it holds is read by API and store after every
+    step, and every report of a client is held to that.
+    """
+    from harness.inventory.load import load_inventory
+    from harness.plugin.exploring import opening
+    from harness.plugin.exploring.registries import SOURCE
+    from harness.scenarios.exploration import Budget
+
+    explorable = opening.registry(load_inventory(inventory), lab, name, defect or ())
+    found = explored(explorable, Budget(steps, seconds, _EMULATED_WEAR), seed_of(seed))
+    tell(
+        found,
+        output,
+        "Registry",
+        save,
+        lambda: opening.scenario_of(explorable, found, SOURCE),
+        _options(defect, inventory=inventory, lab=lab),
+    )
+
+
+@app.command(short_help="Explore a StarlingX system.", epilog=_SYSTEM + _CODES)
+def system(
+    name: Annotated[str | None, typer.Option("--system", help="Which; default: the lab's first.")] = None,
+    way: Annotated[
+        Literal["rest", "cli"], typer.Option(help="Asked by its API, or by its command.")
+    ] = "rest",
+    steps: StepsOption = 20_000,
+    seconds: SecondsOption = 60.0,
+    wear: Annotated[int, typer.Option(min=1, help="So many updates of cards at most.")] = _EMULATED_WEAR,
+    seed: SeedOption = None,
+    release: ReleaseOption = None,
+    defect: DefectsOption = None,
+    without_defect: WithoutDefectOption = None,
+    inventory: InventoryOption = None,
+    lab: Annotated[str, typer.Option(help="The lab with the system.")] = "device-images",
+    save: SaveOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Upload, apply, label, update, boot, remove, delete: until system, card and documents disagree.
+
+    The system is emulated, has one card and no known defect but those that options name. All that it says is
+    judged after every step, and its card is held to a model over recipes.
+    """
+    from harness.inventory.load import load_inventory
+    from harness.lab.releases import Release
+    from harness.plugin.exploring import opening
+    from harness.plugin.exploring.systems import SOURCE
+    from harness.scenarios.exploration import Budget
+
+    said = Release(release, tuple(defect or ()), tuple(without_defect or ()))
+    explorable = opening.system(load_inventory(inventory), lab, name, said, way)
+    found = explored(explorable, Budget(steps, seconds, wear), seed_of(seed))
+    tell(
+        found,
+        output,
+        "System",
+        save,
+        lambda: opening.scenario_of(explorable, found, SOURCE),
+        _options(defect, without_defect, release=release, inventory=inventory),
+    )
+
+
+def _options(
+    defects: Sequence[str] | None, without: Sequence[str] | None = None, **given: object
+) -> list[str]:
+    """Return the options with which `hil run` has the same lab."""
+    found = [word for name in defects or () for word in ("--defect", name)]
+    found += [word for name in without or () for word in ("--without-defect", name)]
+    return found + [word for name, value in given.items() if value for word in (f"--{name}", str(value))]
+
+
+def _emulated_card(inventory: Inventory, lab: str | None) -> str:
+    """Return the emulated card of a lab that permits most. :raises ConfigurationError: it has none."""
+    entry = inventory.lab(lab)
+    found = [
+        (len(card.irreversible), f"{host.name}/{card.name}")
+        for host, card in entry.cards()
+        if host.emulated is not None and host.emulated.recording is None
+    ]
+    if not found:
+        raise ConfigurationError(
+            f"The lab {entry.name} has no emulated card.", hint="Name a card: --device HOST/CARD."
         )
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}.") from None
+    return max(found, key=lambda each: each[0])[1]
 
 
-def _json(found: Explored) -> dict[str, object]:
-    return {
-        "schema": "hil-explore/1",
-        "steps": found.steps,
-        "flashes": found.flashes,
-        "seconds": round(found.seconds, 2),
-        "seed": found.seed,
-        "counterexample": [str(step) for step in found.counterexample],
-        "reason": found.reason,
-    }
+@contextmanager
+def _card(
+    inventory: Inventory,
+    lab: str | None,
+    name: str,
+    defects: Sequence[str],
+    irreversible: str,
+    wear: int,
+    reports: Path,
+) -> Iterator[Explorable[Any]]:
+    """Give a card of the inventory; what is done to a real one is kept as a run, under the card's lease."""
+    from harness.cards.interlock import named_acts
+    from harness.plugin.exploring import opening
+
+    allowed = named_acts(irreversible, "--irreversible")
+    entry = inventory.lab(lab)
+    real = entry.card(name)[0].real
+    with (
+        _kept(reports, entry.name) if real else nullcontext() as kept,
+        opening.card(
+            inventory, lab, name, defects=defects, allowed=allowed, wear=wear, reports=reports, kept=kept
+        ) as explorable,
+    ):
+        yield explorable
 
 
-def _text(found: Explored, saved: Path | None) -> str:
-    rate = found.steps / found.seconds if found.seconds else 0
-    counted = f"{found.steps} steps, {found.flashes} updates, {found.seconds:.1f} s ({rate:.0f} steps/s)"
-    if not found.reason:
-        return f"Card and documents agreed after every step: {counted}, seed {found.seed}."
-    lines = [f"They disagree after {counted}, seed {found.seed}: {found.reason}."]
-    lines += [f"  {number}. {step}" for number, step in enumerate(found.counterexample, start=1)]
-    lines += [f"saved as {saved}: hil run {saved}"] if saved else ["--save FILE writes it as a scenario."]
-    return "\n".join(lines)
+@contextmanager
+def _kept(reports: Path, lab: str) -> Iterator[History]:
+    """Give the history of a run that is kept."""
+    from harness.judgement.records import RunEnded, RunStarted
+    from harness.record.history import History
+    from harness.record.runs import make_run_dir, new_run_dir, point_latest_at
+
+    folder = new_run_dir(reports)
+    hold = make_run_dir(folder)
+    try:
+        with closing(History(folder / "history.jsonl")) as history:
+            history.add(RunStarted(run=folder.name, lab=lab))
+            how: Literal["finished", "interrupted"] = "interrupted"
+            try:
+                yield history
+                how = "finished"
+            finally:
+                history.add(RunEnded(how=how))
+                point_latest_at(folder)
+    finally:
+        os.close(hold)

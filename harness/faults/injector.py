@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
     from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
-    from harness.record.history import History
+    from harness.record.operations import Recording
 
 State = Literal["armed", "fired", "undone", "not-reached"]
 
@@ -35,7 +35,7 @@ class Armed:
 class Injector:
     """The faults of one scenario on one card. Its own acts are in the history."""
 
-    def __init__(self, card: CardDriver, lab: RunningLab, history: History) -> None:
+    def __init__(self, card: CardDriver, lab: RunningLab, history: Recording) -> None:
         self._card = card
         self._lab = lab
         self._history = history

@@ -17,6 +17,8 @@ KERNEL_LOG = "kernel-log"
 _IMAGE = "registry-image"
 #: The kind of subject that a record of a control plane is.
 _RECORD = "record"
+#: The effect of an update whose image is to be lost: the card is to come up from its factory page.
+_FACTORY = "factory"
 #: What a reporter says while it works, not about a state.
 _PROGRESS_WORDS = frozenset({"phase", "progress", "error", "percent"})
 
@@ -122,9 +124,15 @@ class Block:
         return readable or own or _first_after(self._resets.get(name, []), seq)
 
     def flashed_between(self, operation: Operation, later: Record, bitstream_id: Any) -> bool:
-        """Return whether an image with that id was flashed to the card after ``operation``."""
-        seqs = self._updates.get((operation.intent.subject.name, bitstream_id), [])
-        return bisect_right(seqs, operation.intent.seq) < bisect_left(seqs, later.seq)
+        """Return whether an image with that id was flashed to the card after ``operation``.
+
+        Or one that was to be lost in its page: the factory image runs then, whatever its id.
+        """
+        card = operation.intent.subject.name
+        return any(
+            bisect_right(seqs, operation.intent.seq) < bisect_left(seqs, later.seq)
+            for seqs in (self._updates.get((card, bitstream_id), []), self._updates.get((card, _FACTORY), []))
+        )
 
     def _intent(self, intent: Intent) -> None:
         image = intent.parameters.get("image")
@@ -146,6 +154,8 @@ class Block:
             wanted = fact(operation.image, "bitstream_id")
             if not isinstance(wanted, Unknown):
                 self._updates[name, wanted].append(intent.seq)
+            if intent.promise is not None and intent.promise.effect == _FACTORY:
+                self._updates[name, _FACTORY].append(intent.seq)
 
     def _completion(self, completion: Completion) -> None:
         operation = self._by_intent.get(completion.intent)

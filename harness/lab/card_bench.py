@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.inventory.model import Card, Host, Inventory
     from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
-    from harness.record.history import History
+    from harness.record.operations import Recording
 
 #: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
 _EMULATED_SETTLE = 0.2
@@ -40,7 +40,7 @@ class CardBench:
         """What fits and holds the card; None where it is real."""
         return self.lab.bench if self.lab.offers(self.host.name, "bench") else None
 
-    def driver(self, history: History) -> CardDriver:
+    def driver(self, history: Recording) -> CardDriver:
         """Return the card's driver, which records to ``history``."""
         return CardDriver(
             self.reached,

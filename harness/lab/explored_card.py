@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.emulator.card import Card, CardProfile, CardSpec, CardState
 from harness.emulator.clock import LabClock
 from harness.images.layout import HEADER_SIZE
-from harness.scenarios.card_model import CardModel
+from harness.scenarios.card_model import CardModel, Step
+from harness.scenarios.exploration import Disagreement
 
 if TYPE_CHECKING:
     from harness.images.recipes import Recipe
@@ -20,28 +20,6 @@ AWAY: Final = ("0000:b2:00.0", "0000:b8:00.0")
 _UPDATE_SECONDS: Final = 300.0
 _RESET_SECONDS: Final = 10.0
 _AUTH_RESULT: Final = "RSU auth result: "
-
-
-class Disagreement(AssertionError):
-    """The card is not as the model says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that was done. ``name``: flash, second, cut, cancel, reboot, reset, power-cycle or move.
-
-    ``image``, ``phase``: of an update; ``code``: what the model says that the card answers; ``word``: the
-    kind of a reset, or the image of a second updater.
-    """
-
-    name: str
-    image: str = ""
-    phase: str = ""
-    code: int = 0
-    word: str = ""
-
-    def __str__(self) -> str:
-        return " ".join(filter(None, (self.name, self.image, self.phase, self.word)))
 
 
 class ExploredCard:
@@ -75,113 +53,89 @@ class ExploredCard:
         self._actor.__exit__(None, None, None)
         self._clock.close()
 
+    @property
+    def updates(self) -> int:
+        """Updates that began."""
+        return self.model.count
+
     def do(self, step: Step) -> None:
-        """Do again what was done once; a phase that does not come any more is passed over."""
-        acts: dict[str, Callable[[], None]] = {
-            "flash": lambda: self.flash(step.image),
-            "second": lambda: self.second_updater(step.image, step.word),
-            "cut": lambda: self.power_cut(step.image, step.phase),
-            "cancel": lambda: self.cancel(step.image, step.phase),
-            "reboot": lambda: self.host_reboot(step.image, step.phase),
-            "reset": lambda: self.reset(step.word),
-            "power-cycle": self.power_cycle,
-            "move": self.move,
-        }
-        acts[step.name]()
+        """Take a step; a phase that does not come is passed over."""
+        after = self.model.after(step)
+        if after is None:
+            return
+        step = step.answered(self.model.code(step.image) if step.image else 0)
+        self.steps.append(step)
+        _ACTS[step.name](self, step)
+        self.model = after
+        self._compare()
 
     # -- what can be done -----------------------------------------------------------------------------
 
-    def flash(self, image: str) -> None:
+    def flash(self, step: Step) -> None:
         """Update with an image, and wait for its end."""
-        code = self._begin("flash", image)
+        self._begin(step)
         self._clock.sleep(_UPDATE_SECONDS)
-        self._answered(code)
-        self._update(image, code, done=True)
+        self._answered(step.code)
 
-    def second_updater(self, image: str, other: str) -> None:
+    def second_updater(self, step: Step) -> None:
         """Update with an image while another updater wants to begin: that one is told to be busy."""
-        code = self._begin("second", image, word=other)
+        self._begin(step)
         upload = self._card.upload
         try:
             upload.write_loading(b"1")
-            upload.write_data(self._images[other], 0)
+            upload.write_data(self._images[step.word], 0)
             upload.write_loading(b"0")
         except OSError:
             pass
         else:
-            raise Disagreement(f"a second update began while {image} was written")
+            raise Disagreement(f"a second update began while {step.image} was written")
         self._clock.sleep(_UPDATE_SECONDS)
-        self._answered(code)
-        self._update(image, code, done=True)
+        self._answered(step.code)
 
-    def power_cut(self, image: str, phase: str) -> None:
+    def power_cut(self, step: Step) -> None:
         """Cut the power in the middle of a phase of an update, and give it again."""
-        if phase not in self.model.phases(image):
-            return
-        self._begin("cut", image, phase)
-        self._clock.sleep(self._until(image, phase))
-        self._card.power_off()
-        self._card.power_on()
-        self.model = self.model.begun().cut(phase)
-        self._compare()
+        self._begin(step)
+        self._clock.sleep(self._until(step.image, step.phase))
+        self.power_cycle(step)
 
-    def cancel(self, image: str, phase: str) -> None:
+    def cancel(self, step: Step) -> None:
         """Cancel an update while it is prepared or transferred."""
-        self._begin("cancel", image, phase)
-        self._clock.sleep(self._until(image, phase))
+        self._begin(step)
+        self._clock.sleep(self._until(step.image, step.phase))
         self._card.upload.cancel(b"1")
         self._clock.sleep(_UPDATE_SECONDS)
-        if self._card.upload.error() != f"{phase}:user-abort":
+        if self._card.upload.error() != f"{step.phase}:user-abort":
             raise Disagreement(f"a cancelled update ended with {self._card.upload.error()!r}")
-        self.model = self.model.begun()
-        self._compare()
 
-    def host_reboot(self, image: str, phase: str) -> None:
+    def host_reboot(self, step: Step) -> None:
         """Restart the host in the middle of an update: the card goes on with what it has."""
-        code = self.model.code(image)
-        if phase not in self.model.phases(image):
-            return
-        self._begin("reboot", image, phase)
-        self._clock.sleep(self._until(image, phase))
+        self._begin(step)
+        self._clock.sleep(self._until(step.image, step.phase))
         self._card.host_restarted()
         self._clock.sleep(_UPDATE_SECONDS)
-        self._update(image, code, done=phase not in ("preparing", "transferring"))
 
-    def reset(self, word: str) -> None:
+    def reset(self, step: Step) -> None:
         """Reset the card."""
-        self.steps.append(Step("reset", word=word))
-        self._card.image_load(word)
+        self._card.image_load(step.word)
         self._clock.sleep(_RESET_SECONDS)
-        self.model = self.model.reset()
-        self._compare()
 
-    def power_cycle(self) -> None:
+    def power_cycle(self, step: Step) -> None:
         """Cut the power, and give it again."""
-        self.steps.append(Step("power-cycle"))
         self._card.power_off()
         self._card.power_on()
-        self.model = self.model.reset()
-        self._compare()
 
-    def move(self) -> None:
+    def move(self, step: Step) -> None:
         """Have the card come back at another address from its next reset."""
-        address = next(each for each in AWAY if each != self.model.address)
-        self.steps.append(Step("move"))
-        self._card.moves_to = address
-        self.model = self.model.moving(address)
-        self._compare()
+        self._card.moves_to = step.word
 
     # -- both sides -----------------------------------------------------------------------------------
 
-    def _begin(self, name: str, image: str, phase: str = "", word: str = "") -> int:
-        code = self.model.code(image)
-        self.steps.append(Step(name, image, phase, code, word))
+    def _begin(self, step: Step) -> None:
         self._log.clear()
         upload = self._card.upload
         upload.write_loading(b"1")
-        upload.write_data(self._images[image], 0)
+        upload.write_data(self._images[step.image], 0)
         upload.write_loading(b"0")
-        return code
 
     def _until(self, image: str, phase: str) -> float:
         """Return the lab seconds from the beginning of an update to the middle of a phase of it."""
@@ -206,12 +160,6 @@ class ExploredCard:
             told = f"{error or 'no error'}, code {[f'{each:#04x}' for each in logged] or 'none'}"
             raise Disagreement(f"the card answers {told}; documents say code {code:#04x}")
 
-    def _update(self, image: str, code: int, *, done: bool) -> None:
-        self.model = self.model.begun()
-        if done and not code:
-            self.model = self.model.landed(image)
-        self._compare()
-
     def _compare(self) -> None:
         """Compare what a real card shows."""
         card, model = self._card, self.model
@@ -234,3 +182,15 @@ class ExploredCard:
         for name, value in due.items():
             if found[name] != value:
                 raise Disagreement(f"{name} is {found[name]!r}, and by the documents {value!r}")
+
+
+_ACTS: Final[Mapping[str, Callable[[ExploredCard, Step], None]]] = {
+    "flash": ExploredCard.flash,
+    "second": ExploredCard.second_updater,
+    "cut": ExploredCard.power_cut,
+    "cancel": ExploredCard.cancel,
+    "reboot": ExploredCard.host_reboot,
+    "reset": ExploredCard.reset,
+    "power-cycle": ExploredCard.power_cycle,
+    "move": ExploredCard.move,
+}

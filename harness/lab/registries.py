@@ -87,6 +87,18 @@ class Registries:
             self._benches.popitem()[1].close()
 
 
+def emulated_bench(entry: Registry) -> PushBench:
+    """Return the bench of an emulated registry alone, not started, in a temporary folder.
+
+    :raises BlockedError: its program is not to be had, or the registry is real.
+    """
+    if entry.emulated is None:
+        raise BlockedError(
+            f"The registry {entry.name} is real, and is not explored.", hint="Explore an emulated one."
+        )
+    return _emulated(entry, entry.emulated, None, _no_engine)
+
+
 def _no_engine() -> Engine:
     raise BlockedError("No Docker engine is opened here.", hint="Let the registry run as a process.")
 

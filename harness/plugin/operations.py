@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.cards.results import FlashResult
     from harness.cards.tool_output import Progress
     from harness.faults.injector import Injector
+    from harness.plugin.acting import Acting
     from harness.plugin.images import Image, ImageShelf
     from harness.plugin.session import HilSession
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class Flash:
     """The ``flash`` fixture: flashes an image and activates it by a reset."""
 
-    session: HilSession
+    session: Acting
     card: CardDriver
     shelf: ImageShelf
     injector: Injector
@@ -137,7 +138,7 @@ class Wait:
         self.passes(seconds)
 
 
-def have(session: HilSession, card: CardDriver, state: Mapping[str, Any]) -> None:
+def have(session: Acting, card: CardDriver, state: Mapping[str, Any]) -> None:
     """Have ``card`` in a state, as the marker ``hil_given`` says it; raises as :meth:`Flash.fit`."""
     from harness.plugin.images import RootHashes
     from harness.scenarios.given import Given

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.faults.push_fault import PushFault
     from harness.lab.defect_table import Struck
     from harness.lab.push_bench import PushBench
-    from harness.plugin.session import HilSession
+    from harness.plugin.acting import Acting
     from harness.registry.clients.protocol import Destination, PushClient
     from harness.registry.engine import Engine
     from harness.registry.push_driver import PushDriver, Transfer
@@ -80,7 +80,7 @@ def _prepared(client: PushClient, content: Content, destination: Destination) ->
 class Push:
     """The ``push`` fixture: pushes an image and records everything that is needed to judge it."""
 
-    session: HilSession
+    session: Acting
     bench: PushBench
     shelf: ContentShelf
     repository: str
@@ -154,6 +154,10 @@ class Push:
                 meanwhile=fault.strike if fault else None,
                 settle=fault.settle if fault else None,
             )
+        return self.note(done, driver, repository, tag)
+
+    def note(self, done: Transfer, driver: PushDriver, repository: str, tag: str) -> Transfer:
+        """Let :meth:`pull` and :meth:`look_again` know of a push by ``driver``; return it."""
         self._pushed[done.intent] = (driver, repository, tag)
         return done
 

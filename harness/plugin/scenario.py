@@ -17,6 +17,7 @@ from harness.scenarios.journal import end_journal, keep_journal
 
 if TYPE_CHECKING:
     from harness.judgement.judge import ScenarioJudgement
+    from harness.plugin.acting import Acting
     from harness.plugin.session import HilSession
 
 
@@ -88,7 +89,7 @@ def device_of(item: pytest.Item) -> str:
 
 
 @contextmanager
-def step(session: HilSession, device: str, title: str) -> Iterator[None]:
+def step(session: Acting, device: str, title: str) -> Iterator[None]:
     """Show an operation on ``device`` as progress, and as a step of the Allure report if one is written."""
     session.progress(device, title)
     if session.allure:

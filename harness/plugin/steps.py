@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 # Imported for the steps that their classes' methods are.
-from harness.plugin import cloud_steps, clouds, operations, pushing, systems  # noqa: F401
+from harness.plugin import cloud_steps, clouds, existing_images, operations, pushing, systems  # noqa: F401
 from harness.plugin.scenario import step
 from harness.registry.images import ImageRecipe, sized_layers
 from harness.scenarios.steps import is_step

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.protocol import Upload
     from harness.lab.system_bench import SystemBench
+    from harness.plugin.acting import Acting
     from harness.plugin.images import Image, ImageShelf
-    from harness.plugin.session import HilSession
 
 T = TypeVar("T")
 Effect = Literal["lands", "unchanged"]
@@ -41,7 +41,7 @@ class System:
     ``place``: the subcloud that it is of a cloud; empty: the system that a scenario is about.
     """
 
-    session: HilSession
+    session: Acting
     bench: SystemBench
     shelf: ImageShelf
     place: str = ""

@@ -28,6 +28,35 @@ IMAGES: Final = (
 #: Damage -> the authentication code with which a keyed card refuses it.
 _REFUSED: Final = {"csk-foreign": 0x12, "tampered-signature": 0x13, "tampered-payload": 0x16}
 _BEGUN: Final = ("preparing", "transferring", "authenticating")
+#: Phases in which an update ends with the host: the card has not got all of it.
+EARLY: Final = ("preparing", "transferring")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that is done. ``name``: flash, second, cut, cancel, reboot, reset, power-cycle or move.
+
+    ``image``, ``phase``: of an update; ``code``: what the model says that the card answers; ``word``: the
+    kind of a reset, the image of a second updater, or the address that a card moves to.
+    """
+
+    name: str
+    image: str = ""
+    phase: str = ""
+    code: int = 0
+    word: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.name, self.image, self.phase, self.word)))
+
+    @property
+    def wear(self) -> int:
+        """The updates that it costs: every one with an image is one."""
+        return 1 if self.image else 0
+
+    def answered(self, code: int) -> Step:
+        """Return the step with what the card answers."""
+        return self if code == self.code else Step(self.name, self.image, self.phase, code, self.word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +103,19 @@ class CardModel:
         if self.code(name):
             return _BEGUN
         return (*_BEGUN, "copying" if self.recipes[name].kind == "update" else "keys")
+
+    def after(self, step: Step) -> CardModel | None:
+        """Return the card after a step of an exploration; None where it makes no sense to this card."""
+        if step.name in ("reset", "power-cycle"):
+            return self.reset()
+        if step.name == "move":
+            return self.moving(step.word)
+        if step.phase and step.phase not in self.phases(step.image):
+            return None
+        if step.name == "cut":
+            return self.begun().cut(step.phase)
+        stops = step.name == "cancel" or (step.name == "reboot" and step.phase in EARLY)
+        return self.begun() if stops or self.code(step.image) else self.begun().landed(step.image)
 
     def begun(self) -> CardModel:
         """An update began: the staging area was erased."""

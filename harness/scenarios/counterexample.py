@@ -1,78 +1,102 @@
-"""A counterexample of an exploration as a scenario file: what was done, and what documents promise."""
+"""Steps of an exploration of cards as a scenario file has them: what is done, and what documents promise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
+
+from harness.scenarios.card_model import EARLY, Step
 
 SOURCE: Final = (
     "Intel FPGA PAC N3000 Security User Guide (683519): policy; codes: authentication result register, as in "
     "DPDK drivers/raw/ifpga"
 )
-_EARLY: Final = ("preparing", "transferring")
 _RESETS: Final = ("reset", "power-cycle")
+#: What takes the host away in the middle of an update: its tool says nothing any more.
+SILENCING: Final = ("cut", "reboot")
+#: Characters of what was found that a scenario repeats.
+_LONGEST: Final = 240
+#: Runs where a page was lost.
+_FACTORY: Final = "the factory image"
+#: Lab seconds after which a card takes another update where its host went away in the middle of one.
+_HOST_GIVEN_UP: Final = 300
 #: Phases that no fault can be bound to by their own name -> the one that the tool shows.
 _SHOWN_AS: Final = {"keys": "programming"}
 
 
-class Done(Protocol):
-    """One step of an exploration; see :class:`harness.lab.explored_card.Step`."""
-
-    @property
-    def name(self) -> str:
-        """What was done."""
-
-    @property
-    def image(self) -> str:
-        """The image of an update."""
-
-    @property
-    def phase(self) -> str:
-        """The phase in which an update was disturbed."""
-
-    @property
-    def code(self) -> int:
-        """How documents say that the card answers."""
-
-
-def scenario_of(steps: Sequence[Done], reason: str, probes: Sequence[Done] = ()) -> dict[str, Any]:
+def scenario_of(steps: Sequence[Step], reason: str, probes: Sequence[Step] = ()) -> dict[str, Any]:
     """Return the scenario that does ``steps`` and states what documents promise of each.
 
-    A power cycle is written as a reset, a second updater is left out. ``probes``: updates that show what
+    A power cycle is written as a reset, and a second updater is left out. ``probes``: updates that show what
     keys hold at the end.
     """
-    expect: dict[str, Any] = {}
-    done = [*_steps(steps), *(["reset"] if steps[-1].name not in _RESETS else [])]
+    done = [each for step in steps for each in steps_of(step)]
+    done += [] if steps[-1].name in _RESETS else ["reset"]
     for probe in probes:
-        done += [*_update(probe), "reset"]
-    if any(step.name in ("cut", "reboot") for step in steps):
-        expect = {"verdicts": {"fpgasupdate": "LOST"}}
+        done += [*steps_of(probe), "reset"]
+    silenced = any(step.name in SILENCING for step in steps)
+    expect: dict[str, Any] = {} if can_be_told((*steps, *probes)) else {"outcome": "UNKNOWN"}
+    verdicts = {"fpgasupdate": "LOST"} if silenced else {}
+    verdicts |= {"inventory": "STALE"} if any(step.name == "move" for step in steps) else {}
+    expect |= {"verdicts": verdicts} if verdicts else {}
     return {
-        "about": f"Found by exploration, and shrunk to {len(steps)} steps: {reason}.",
+        "about": about(steps, reason),
         "source": SOURCE,
-        "given": {"card": {"root": "none"}, **({"needs": ["power"]} if expect else {})},
+        "given": {"card": {"root": "none"}, **({"needs": ["power"]} if silenced else {})},
         "steps": done,
         "expect": expect,
     }
 
 
-def _steps(steps: Sequence[Done]) -> Iterator[Any]:
-    moves = False
+def about(steps: Sequence[object], reason: str) -> str:
+    """Return what a scenario with these steps is about; a long ``reason`` is cut."""
+    said = reason if len(reason) <= _LONGEST else f"{reason[:_LONGEST]}..."
+    return f"Found by exploration, and shrunk to {len(steps)} step{'s' * (len(steps) != 1)}: {said}"
+
+
+def can_be_told(steps: Sequence[Step]) -> bool:
+    """Return whether a card shows of each of its user images what became of it: by what runs after a reset.
+
+    It does not where another one was written over it before that, or where the same one was tried twice, or
+    runs already.
+    """
+    running, page, tried = "", "", set[str]()
     for step in steps:
         if step.name in _RESETS:
-            yield "reset"
-        elif step.name == "move":
-            moves = True
-        else:
-            if moves:
-                yield {"fault": "move", "at": "start"}
-            moves = False
-            yield from _update(step)
+            running, page, tried = page or running, "", set()
+        if not _of_user(step):
+            continue
+        takes_the_page = _lands(step) or (step.name == "cut" and step.phase == "copying")
+        if step.image in tried or step.image == running or (page and takes_the_page):
+            return False
+        tried.add(step.image)
+        if takes_the_page:
+            page = step.image if step.name != "cut" else _FACTORY
+    return True
 
 
-def _update(step: Done) -> Iterator[dict[str, Any]]:
-    refused = f"unchanged 0x{step.code:02X}" if step.code else ""
-    promise = refused or "lands"
+def _of_user(step: Step) -> bool:
+    return bool(step.image) and not step.image.startswith(("root-key", "cancel", "bmc"))
+
+
+def _lands(step: Step) -> bool:
+    """Return whether a user image takes its place."""
+    stopped = step.name in ("cut", "cancel") or (step.name == "reboot" and step.phase in EARLY)
+    return _of_user(step) and not (step.code or stopped)
+
+
+def steps_of(step: Step) -> Iterator[Any]:
+    """Yield what a step of an exploration is in a scenario file."""
+    if step.name in _RESETS:
+        yield "reset"
+    elif step.name == "move":
+        yield {"fault": "move", "at": "start"}
+    else:
+        yield from _update(step)
+
+
+def _update(step: Step) -> Iterator[dict[str, Any]]:
+    promise = f"unchanged 0x{step.code:02X}" if step.code else "lands"
     if step.name == "cut":
         yield {"fault": "power-cut", "at": _SHOWN_AS.get(step.phase, step.phase)}
         promise = "factory" if step.phase == "copying" else "unchanged"
@@ -81,5 +105,7 @@ def _update(step: Done) -> Iterator[dict[str, Any]]:
         promise = "unchanged"
     elif step.name == "reboot":
         yield {"fault": "reboot", "at": _SHOWN_AS.get(step.phase, step.phase)}
-        promise = "unchanged" if step.phase in _EARLY else promise
+        promise = "unchanged" if step.phase in EARLY else promise
     yield {"flash": step.image, "promise": promise, "activate": False}
+    if step.name == "reboot":
+        yield {"wait": _HOST_GIVEN_UP}

@@ -8,9 +8,10 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.images.recipes import load_recipes
-from harness.lab.card_exploration import explore
+from harness.lab.card_exploration import cards, explore_cards, probes_after
 from harness.plugin import steps as _fill_the_steps  # noqa: F401
 from harness.scenarios.counterexample import scenario_of
+from harness.scenarios.exploration import Budget
 from harness.scenarios.files import load_scenario
 from harness.scenarios.writing import scenario_text
 
@@ -18,18 +19,19 @@ RECIPES = load_recipes((Path(__file__).parents[2] / "fixtures/images.yaml").read
 
 
 def explored(*defects: str, steps: int = 20_000, wear: int = 1 << 30, seed: int = 5):
-    return explore(RECIPES, steps=steps, seconds=30.0, wear=wear, seed=seed, defects=defects)
+    return explore_cards(RECIPES, Budget(steps, 30.0, wear), seed=seed, defects=defects)
 
 
 def test_a_sound_card_agrees_after_every_step() -> None:
     found = explored(steps=1500)
     assert (found.reason, found.counterexample) == ("", ())
-    assert found.steps >= 1500
+    assert found.steps == 1500
 
 
 def test_wear_is_a_budget() -> None:
     found = explored(wear=100)
-    assert 100 <= found.flashes < 1500
+    assert found.updates == 100
+    assert found.steps < 1500
 
 
 def test_a_seed_decides_what_is_done() -> None:
@@ -66,8 +68,9 @@ def test_a_defect_that_is_none_of_a_card_is_told() -> None:
 
 def test_a_counterexample_is_a_scenario_file(tmp_path: Path) -> None:
     found = explored("root-key-lost")
+    probes = probes_after(found.counterexample, cards(RECIPES, ["root-key-lost"]))
     path = tmp_path / "found.scenario.yaml"
-    path.write_text(scenario_text(scenario_of(found.counterexample, found.reason, found.probes)))
+    path.write_text(scenario_text(scenario_of(found.counterexample, found.reason, probes)))
     scenario, text = load_scenario(path), path.read_text()
     assert "unchanged 0x11" in text, "what the lost key would have refused is tried"
     done = [(call.step.name, call.arguments.get("image", "")) for call in scenario.calls]

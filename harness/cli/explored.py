@@ -1,0 +1,145 @@
+"""What the explorations have in common on the command line: budgets, progress, what was found, saving it."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.form import Form
+from harness.cli.releases import defect_names
+from harness.errors import ConfigurationError, InfrastructureError
+from harness.interruption import stopped_is_interrupted
+
+if TYPE_CHECKING:
+    from harness.images.recipes import Recipe
+    from harness.plugin.exploring.opening import Explorable
+    from harness.scenarios.exploration import Budget, Explored
+
+StepsOption = Annotated[int, typer.Option(min=1, help="So many steps at most.")]
+SecondsOption = Annotated[float, typer.Option(min=0.1, help="So long at most; a step is not cut short.")]
+SeedOption = Annotated[int | None, typer.Option(help="What decides what is done; default: another one.")]
+DefectsOption = Annotated[
+    list[str] | None,
+    typer.Option("--defect", metavar="NAME", help="With this known defect.", autocompletion=defect_names),
+]
+SaveOption = Annotated[
+    Path | None, typer.Option("--save", help="Write a counterexample to this scenario file.")
+]
+
+Told = Callable[[int], None]
+SCHEMA = "hil-explore/2"
+
+
+def seed_of(given: int | None) -> int:
+    """Return the seed, another one each time where none is given."""
+    return random.randrange(1 << 32) if given is None else given
+
+
+def run(explore: Callable[[Told], Explored[Any]]) -> Explored[Any]:
+    """Run an exploration; on a terminal, show how many steps were made."""
+
+    def told(made: int) -> None:
+        print(f"\r{made} steps", end="", file=sys.stderr, flush=True)
+
+    live = sys.stderr.isatty()
+    with stopped_is_interrupted():
+        found = explore(told if live else lambda made: None)
+    if live:
+        print(file=sys.stderr)
+    return found
+
+
+def explored(explorable: Explorable[Any], budget: Budget, seed: int) -> Explored[Any]:
+    """Explore, and shrink what is found; what wears is not tried twice."""
+    from dataclasses import replace
+
+    from harness.scenarios.exploration import explore, shrunk
+
+    found = run(
+        lambda told: explore(
+            explorable.fresh,
+            explorable.rules,
+            budget,
+            seed=seed,
+            length=explorable.length,
+            burst=explorable.burst,
+            told=told,
+        )
+    )
+    if not found.reason or explorable.wears:
+        return found
+    with stopped_is_interrupted():
+        fewest, reason = shrunk(found.counterexample, found.reason, explorable.fresh)
+    return replace(found, counterexample=fewest, reason=reason)
+
+
+def tell(
+    found: Explored[Any],
+    output: Form,
+    what: str,
+    save: Path | None,
+    scenario: Callable[[], dict[str, Any]],
+    options: Sequence[str] = (),
+) -> None:
+    """Save what was found, print it, and exit with 1 where something was.
+
+    :param what: what agreed with the documents. :param scenario: returns the counterexample as a scenario.
+    :param options: of `hil run`, with which it shows again.
+    """
+    if found.reason and save is not None:
+        from harness.scenarios.writing import scenario_text
+
+        try:
+            save.write_text(scenario_text(scenario()), encoding="utf-8")
+        except OSError as error:
+            raise InfrastructureError(f"{save} cannot be written: {error.strerror}.") from None
+    again = " ".join(["hil run", str(save), *options]) if save else ""
+    typer.echo(json.dumps(_json(found, save), indent=1) if output is Form.JSON else _text(found, what, again))
+    raise typer.Exit(1 if found.reason else 0)
+
+
+def _json(found: Explored[Any], saved: Path | None) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "steps": found.steps,
+        "updates": found.updates,
+        "seconds": round(found.seconds, 2),
+        "seed": found.seed,
+        "counterexample": [str(step) for step in found.counterexample],
+        "reason": found.reason,
+        "saved": str(saved) if saved and found.reason else None,
+    }
+
+
+def _text(found: Explored[Any], what: str, again: str) -> str:
+    rate = found.steps / found.seconds if found.seconds else 0
+    counted = f"{found.steps} steps, {found.updates} updates, {found.seconds:.1f} s ({rate:.0f} steps/s)"
+    if not found.reason:
+        return f"{what} and documents agreed after every step: {counted}, seed {found.seed}."
+    lines = [f"They disagree after {counted}, seed {found.seed}: {found.reason}."]
+    lines += [f"  {number}. {step}" for number, step in enumerate(found.counterexample, start=1)]
+    saved = again.split()[2] if again else ""
+    lines += [f"saved as {saved}: {again}"] if again else ["--save FILE writes it as a scenario."]
+    return "\n".join(lines)
+
+
+def recipes_in(path: Path) -> dict[str, Recipe]:
+    """Return the recipes. :raises ConfigurationError: they cannot be read, or one that is needed lacks."""
+    from harness.images.recipes import load_recipes
+    from harness.scenarios.card_model import IMAGES
+
+    try:
+        found = load_recipes(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"The recipes {path} cannot be read: {error.strerror}.") from None
+    if lacking := [name for name in IMAGES if name not in found]:
+        raise ConfigurationError(
+            f"{path} has no recipe {lacking[0]!r}.", hint=f"Exploration needs {', '.join(IMAGES)}."
+        )
+    return dict(found)

@@ -1,0 +1,281 @@
+"""The engine of exploration: Hypothesis draws steps, a subject takes them, until its model disagrees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from harness.errors import BlockedError, HarnessError
+
+#: Histories between two looks at the budgets.
+_CHUNK: Final = 25
+#: Bytes by which one step is drawn: one for its kind, two for which of that kind.
+_DRAWN: Final = 3
+
+
+class Disagreement(AssertionError):
+    """The subject is not as its model says."""
+
+
+class Step(Protocol):
+    """One thing that can be done. ``str`` tells it to people."""
+
+    @property
+    def wear(self) -> int:
+        """The updates of a card that it costs at most."""
+
+
+S = TypeVar("S", bound=Step)
+
+
+class Subject(Protocol[S]):
+    """What is explored, beside its model, from one beginning on.
+
+    ``steps``: what was done to it so far; a step that makes no sense then is passed over, and is not among
+    them. ``updates``: how many updates of cards have begun.
+    """
+
+    steps: list[S]
+
+    @property
+    def updates(self) -> int:
+        """Updates of cards so far."""
+
+    def do(self, step: S) -> None:
+        """Take a step. :raises Disagreement: afterwards it is not as the model says."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an exploration may use up; none is exceeded. ``wear``: updates of cards."""
+
+    steps: int
+    seconds: float
+    wear: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explored(Generic[S]):
+    """What an exploration came to. ``steps``: that were made; ``updates``: of cards among them.
+
+    ``counterexample``: the steps after which subject and model disagree, and ``reason`` how; empty where they
+    never did.
+    """
+
+    steps: int
+    updates: int
+    seconds: float
+    seed: int
+    counterexample: tuple[S, ...] = ()
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Tally(Generic[S]):
+    """What was used up across the histories, and what ended them."""
+
+    budget: Budget
+    began: float = field(default_factory=time.monotonic)
+    steps: int = 0
+    updates: int = 0
+    found: tuple[S, ...] = ()
+    reason: str = ""
+    error: HarnessError | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be done."""
+        return bool(
+            self.reason
+            or self.error is not None
+            or self.steps >= self.budget.steps
+            or self.updates >= self.budget.wear
+            or self.seconds >= self.budget.seconds
+        )
+
+    def allows(self, step: S) -> bool:
+        return not self.over and self.updates + step.wear <= self.budget.wear
+
+
+def explore(
+    fresh: Callable[[], Subject[S]],
+    rules: Sequence[Sequence[S]],
+    budget: Budget,
+    *,
+    seed: int,
+    length: int = 100,
+    burst: int = 20,
+    told: Callable[[int], None] = lambda steps: None,
+) -> Explored[S]:
+    """Explore until one of the budgets is used up, or a subject disagrees with its model.
+
+    :param fresh: makes a subject at its beginning. :param rules: kinds of steps, which are drawn evenly; of
+        each kind the steps, which are too.
+    :param length: steps of one history; after so many a new subject is made. :param burst: steps that are
+        drawn at once: the fewer, the longer Hypothesis takes.
+    :param told: how many steps were made. :raises BlockedError: Hypothesis is not installed.
+    :raises HarnessError: as the subject does.
+    """
+    _needed()
+    tally: _Tally[S] = _Tally(budget)
+    machine, chunk = _machine(fresh, rules, tally, burst), 0
+    while not tally.over:
+        before = tally.steps, tally.updates
+        _run(machine, seed + chunk, max(1, length // burst))
+        chunk += 1
+        told(tally.steps)
+        if before == (tally.steps, tally.updates) and not any(s.wear == 0 for rule in rules for s in rule):
+            break  # what is left of the wear is enough for none of the steps
+    if tally.error is not None:
+        raise tally.error
+    return Explored(tally.steps, tally.updates, tally.seconds, seed, tally.found, tally.reason)
+
+
+def shrunk(
+    steps: tuple[S, ...],
+    reason: str,
+    fresh: Callable[[], Subject[S]],
+    simpler: Callable[[tuple[S, ...]], Iterator[tuple[S, ...]]] = lambda steps: iter(()),
+    *,
+    seconds: float = 60.0,
+) -> tuple[tuple[S, ...], str]:
+    """Return the fewest of ``steps`` after which subject and model still disagree, and how they do then.
+
+    No step of what is returned can be left out, unless the time did not allow to try it.
+
+    :param simpler: other sequences to be tried, not longer ones. :param seconds: at most about so long.
+    """
+    ends, tried = time.monotonic() + seconds, True
+    while tried:
+        tried = False
+        for fewer in (*_shorter(steps), *simpler(steps)):
+            if time.monotonic() > ends:
+                return steps, reason
+            if found := replayed(fewer, fresh):
+                steps, reason = found
+                tried = True
+                break
+    return steps, reason
+
+
+def replayed(steps: Sequence[S], fresh: Callable[[], Subject[S]]) -> tuple[tuple[S, ...], str] | None:
+    """Do ``steps`` to a new subject; return those until it disagrees with its model, and how; None: never.
+
+    A step that a subject does not take at all without those before it makes no counterexample.
+    """
+    subject = fresh()
+    try:
+        for step in steps:
+            try:
+                subject.do(step)
+            except Disagreement as found:
+                return tuple(subject.steps), str(found)
+            except OSError:
+                return None
+        return None
+    finally:
+        subject.close()
+
+
+def _shorter(steps: tuple[S, ...]) -> Iterator[tuple[S, ...]]:
+    """Yield ``steps`` without a part of them, long parts first."""
+    length = len(steps) // 2
+    while length:
+        for at in range(len(steps) - length, -1, -length):
+            if length < len(steps):
+                yield steps[:at] + steps[at + length :]
+        length //= 2
+
+
+def _needed() -> None:
+    """:raises BlockedError: Hypothesis is not installed."""
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError:
+        raise BlockedError(
+            "Exploration needs Hypothesis, which is not installed.", hint="pip install 'hypothesis>=6.130'"
+        ) from None
+
+
+def _run(machine: Any, seed: int, bursts: int) -> None:
+    """Run some histories of so many bursts."""
+    import hypothesis
+    from hypothesis.stateful import run_state_machine_as_test
+
+    quiet = hypothesis.settings(
+        max_examples=_CHUNK,
+        stateful_step_count=bursts,
+        deadline=None,
+        database=None,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=[hypothesis.Phase.generate],  # the steps themselves are shrunk: see `shrunk`
+        print_blob=False,
+    )
+    run_state_machine_as_test(hypothesis.seed(seed)(machine), settings=quiet)
+
+
+def _machine(
+    fresh: Callable[[], Subject[S]], rules: Sequence[Sequence[S]], tally: _Tally[S], burst: int
+) -> Any:
+    """Return the class of the state machine.
+
+    Nothing is raised out of a rule: Hypothesis would do all of that history once more, to a card that wears.
+    """
+    from hypothesis import strategies as st
+    from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+    drawn = st.binary(min_size=_DRAWN * burst, max_size=_DRAWN * burst)  # by far the quickest to draw
+
+    class Exploration(RuleBasedStateMachine):
+        """One history. Of the rules some are left out, so that others follow upon each other more often."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.subject: Subject[S] | None = None
+            self.kinds = rules
+
+        @initialize(kept=st.integers(0, (1 << len(rules)) - 1))
+        def begin(self, kept: int) -> None:
+            self.kinds = [each for at, each in enumerate(rules) if kept >> at & 1] or rules
+
+        @rule(drawn=drawn)
+        def take(self, drawn: bytes) -> None:
+            for at in range(0, len(drawn), _DRAWN):
+                steps = self.kinds[drawn[at] * len(self.kinds) >> 8]
+                self.take_one(steps[(drawn[at + 1] << 8 | drawn[at + 2]) * len(steps) >> 16])
+
+        def take_one(self, step: S) -> None:
+            if not tally.allows(step):
+                return
+            try:
+                if self.subject is None:
+                    self.subject = fresh()
+                self.did(self.subject, step)
+            except HarnessError as error:
+                tally.error = error
+
+        def did(self, subject: Subject[S], step: S) -> None:
+            steps, updates = len(subject.steps), subject.updates
+            try:
+                subject.do(step)
+            except Disagreement as found:
+                tally.found, tally.reason = tuple(subject.steps), str(found)
+            finally:
+                tally.steps += len(subject.steps) - steps
+                tally.updates += subject.updates - updates
+
+        def teardown(self) -> None:
+            if self.subject is not None:
+                self.subject.close()
+
+    return Exploration
