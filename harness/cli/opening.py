@@ -79,6 +79,7 @@ def opened(
     from harness.hosts.connect import connect
     from harness.lab.background import chosen_lab
     from harness.lab.leasing import leases_of
+    from harness.record.operations import record_refusal
 
     allowed = named_acts(irreversible, "--irreversible")
     entry, kept = chosen_lab(inventory, lab)
@@ -90,7 +91,8 @@ def opened(
         if leased:
             running.leases.reason = leased
             running.leases.hold(card)
-        reached = connect(host, running.access(host.name))
+        refused = partial(record_refusal, history, host.name)
+        reached = connect(host, running.access(host.name), refused=refused)
         try:
             yield CardDriver(
                 through(reached) if through else reached,

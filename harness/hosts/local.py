@@ -17,6 +17,7 @@ from harness.errors import DeadlineError, InfrastructureError, RefusedError
 from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import Asked, CommandResult, last_seen
+from harness.hosts.refusals import Told, tells_nobody, told
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
 
@@ -27,11 +28,18 @@ class LocalHost:
     """This machine. Commands run under ``/bin/sh``, in a process group that a deadline ends as a whole.
 
     :param name: the host's name in the inventory.
-    :param tools: program name -> path, where a program is not in PATH.
+    :param tools: program name -> path, where a program is not in PATH. :param refused: is told of refusals.
     """
 
-    def __init__(self, name: str = "localhost", *, tools: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str = "localhost",
+        *,
+        tools: Mapping[str, str] | None = None,
+        refused: Told = tells_nobody,
+    ) -> None:
         self._name = name
+        self.refused = refused
         self._tools = dict(tools or {})
 
     @property
@@ -39,6 +47,7 @@ class LocalHost:
         """The host's name in the inventory."""
         return self._name
 
+    @told
     def run(
         self,
         argv: Sequence[str],
@@ -66,6 +75,7 @@ class LocalHost:
             seconds=time.monotonic() - began,
         )
 
+    @told
     def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
         """Run commands one after the other; see :meth:`harness.hosts.protocol.Host.run_all`."""
         end = time.monotonic() + deadline
@@ -77,6 +87,7 @@ class LocalHost:
                 break
         return results
 
+    @told
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``. :raises OSError: as the kernel says.
 
@@ -85,6 +96,7 @@ class LocalHost:
         read_only_line(["cat", path], literal=True)
         return Path(path).read_bytes()
 
+    @told
     def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
         """Return the image at ``url`` of a controller. :raises OSError: with what `curl` said."""
         line = read_only_line(["curl", "-s", "-S", "-f", url], self._tools, literal=True)
@@ -93,14 +105,17 @@ class LocalHost:
             raise os_error(url, err.decode(errors="replace"))
         return out
 
+    @told
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``, sorted. :raises OSError: as the kernel says."""
         return sorted(entry.name for entry in Path(path).iterdir())
 
+    @told
     def readlink(self, path: str, *, deadline: float = 30.0) -> str:
         """Return the canonical path that ``path`` resolves to. :raises OSError: it leads nowhere."""
         return str(Path(path).resolve(strict=True))
 
+    @told
     def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
         """Write ``source`` to ``path``; a file that this call began and could not finish is removed."""
         with opened(source) as (handle, size, sha256):

@@ -17,6 +17,7 @@ from harness.hosts.commands import permitted_line, read_only_line
 from harness.hosts.link import CONNECT_DEADLINE, Link
 from harness.hosts.permits import Permit, genuine
 from harness.hosts.protocol import Asked, CommandResult
+from harness.hosts.refusals import Told, tells_nobody, told
 from harness.hosts.remote_errors import os_error
 from harness.hosts.sources import opened
 from harness.hosts.sudo import needs_root
@@ -31,10 +32,19 @@ class SshHost:
     :param name: the host's name in the inventory, for messages and permits.
     :param access: where it is and how to log in.
     :param tools: program name -> path on the host, where a program is not in the host's PATH.
+    :param refused: is told of refusals.
     """
 
-    def __init__(self, name: str, access: Access, *, tools: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        access: Access,
+        *,
+        tools: Mapping[str, str] | None = None,
+        refused: Told = tells_nobody,
+    ) -> None:
         self._name = name
+        self.refused = refused
         self._tools = dict(tools or {})
         self._link = Link(name, access)
         self._uploads = Uploads(self._link, self._space)
@@ -44,6 +54,7 @@ class SshHost:
         """The host's name in the inventory."""
         return self._name
 
+    @told
     def run(
         self,
         argv: Sequence[str],
@@ -74,6 +85,7 @@ class SshHost:
             lost_is_result=True,
         )
 
+    @told
     def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
         """Run commands in one exchange; see :meth:`harness.hosts.protocol.Host.run_all`.
 
@@ -95,22 +107,27 @@ class SshHost:
         batch.spend()
         return self._again(ask) if batch.only_reads else ask()
 
+    @told
     def read(self, path: str, *, deadline: float = 30.0) -> bytes:
         """Return the content of ``path``. :raises OSError: with the errno of the remote `cat`."""
         return self._ask(["cat", path], path, deadline)
 
+    @told
     def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
         """Return the image at ``url`` of a controller. :raises OSError: with what `curl` said."""
         return self._ask(["curl", "-s", "-S", "-f", url], url, deadline)
 
+    @told
     def list(self, path: str, *, deadline: float = 30.0) -> list[str]:
         """Return the names in the directory ``path``, sorted. :raises OSError: it cannot be listed."""
         return sorted(self._ask(["ls", "-1", path], path, deadline).decode(errors="replace").splitlines())
 
+    @told
     def readlink(self, path: str, *, deadline: float = 30.0) -> str:
         """Return the canonical path that ``path`` resolves to. :raises OSError: it leads nowhere."""
         return self._ask(["readlink", "-f", path], path, deadline).decode(errors="replace").rstrip("\n")
 
+    @told
     def put(self, source: bytes | Path, path: str, *, permit: Permit, deadline: float = 600.0) -> None:
         """Write ``source`` to ``path``; a file that this call began and could not finish is removed.
 

@@ -16,7 +16,7 @@ from harness.hosts.protocol import Asked
 from harness.images.facts import image_facts
 from harness.judgement.records import Claim, Intent, Observation, Record, Subject
 from harness.judgement.values import Unknown
-from harness.record.operations import Recording, recorded_operation
+from harness.record.operations import Recording, record_refusal, recorded_operation
 
 if TYPE_CHECKING:
     from harness.cards.interlock import CardEntry
@@ -158,7 +158,8 @@ class SystemBench:
     # -- opening --------------------------------------------------------------------------------------
 
     def _connected(self, name: str) -> Host:
-        host = connect(self._lab.entry.host(name), self._lab.access(name))
+        refused = partial(record_refusal, self.history, name)
+        host = connect(self._lab.entry.host(name), self._lab.access(name), refused=refused)
         self._open.callback(host.close)
         return host
 

@@ -274,8 +274,10 @@ class HilSession:
         if name not in self._hosts:
             from harness.cards.environment import environment_of
             from harness.hosts.connect import connect
+            from harness.record.operations import record_refusal
 
-            host = connect(self.lab_entry.host(name), self.lab.access(name))
+            entry, access = self.lab_entry.host(name), self.lab.access(name)
+            host = connect(entry, access, refused=partial(record_refusal, self.history, name))
             self._open.callback(host.close)
             self._hosts[name] = host
             self.history.add(environment_of(host))

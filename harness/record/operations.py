@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from harness.errors import DeadlineError, HarnessError
-from harness.judgement.records import Completion, Intent, Record
+from harness.judgement.records import Completion, Intent, Record, Subject
 
 R = TypeVar("R", bound=Record)
 
@@ -49,6 +49,13 @@ def recorded_operation(history: Recording, intent: Intent) -> Iterator[Underway]
         raise
     finally:
         history.add(Completion(intent=underway.intent, how=how, error=error))
+
+
+def record_refusal(history: Recording, host: str, asked: str, error: HarnessError) -> None:
+    """Record that a host was asked for what is not permitted: an intent that was refused."""
+    subject = Subject("record", host, host=host)
+    intent = history.add(Intent(operation="host-call", subject=subject, parameters={"asked": asked}))
+    history.add(Completion(intent=intent.seq, how="raised", error=as_record(error)))
 
 
 def as_record(failure: BaseException) -> dict[str, str]:
