@@ -250,7 +250,7 @@ class HilSession:
         """
         if self._lab is None:
             return
-        evidence = f"{self.run_dir}: {self._lab.leases.reason}"
+        evidence = f"{self.run_dir.resolve()}: {self._lab.leases.reason}"
         try:
             self._lab.leases.health.note(card, event, reason, evidence)
         except InfrastructureError as error:
