@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.doctor.model import Diagnosis, Part
+from harness.doctor.model import HEALTH, Diagnosis, Part
 from harness.health.checks import Check, bad, warn
 from harness.health.states import State
 from harness.lab.health import in_words
@@ -53,5 +53,5 @@ def _with_health(part: Part, standings: Mapping[str, Standing]) -> Part:
             if health.state.usable
             else f"Once it is put right: hil card clear {part.name} --reason '...'"
         )
-        checks = (*checks, told("health", in_words(health), fix))
+        checks = (*checks, told(HEALTH, in_words(health), fix))
     return replace(part, checks=checks, health=health.state.value)

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from harness.health.checks import Check, Grade, worst
+from harness.health.checks import Check, Grade, ok, worst
 
 Kind = Literal["machine", "host", "card", "registry", "controller"]
 SCHEMA: Final = "hil-doctor/1"
+#: The check that tells a card's kept health, where that is not good.
+HEALTH: Final = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,13 @@ def differences(before: Diagnosis | None, now: Diagnosis) -> Iterable[Difference
     for part in now.parts:
         known = earlier.get((part.kind, part.name))
         grades = {check.name: check.grade.value for check in (known.checks if known else ())}
+        of_health = next((check for check in part.checks if check.name == HEALTH), ok(HEALTH, ""))
         for check in part.checks:
+            if check is of_health:
+                continue  # told by its state
             was = grades.get(check.name, "ok" if before is None else "")
             if was != check.grade.value:
                 yield Difference(part, check.name, was, check.grade.value, check.finding, check.hint)
         health = known.health if known else "good"
         if part.health and part.health != health:
-            yield Difference(part, "health", health, part.health, "", "")
+            yield Difference(part, HEALTH, health, part.health, of_health.finding, of_health.hint)
