@@ -100,9 +100,9 @@ class RegistryModel:
     # -- pushes ---------------------------------------------------------------------------------------
 
     def _push(self, client: str, content: str, repository: str, tag: str) -> Plan | None:
-        if self.stale and client != self.trusted:
-            return None  # it believes what the caches say
         chosen = client or self.trusted
+        if self.stale and chosen != self.trusted:
+            return None  # it believes what the caches say
         step = self._step(chosen, content, repository, tag)
         return Plan([step], self._pushed(content, repository, tag, certain=True))
 

@@ -25,6 +25,8 @@ IMAGES: Final = (
 #: Labels that a card may be given: key -> value. One without a key stands for all devices.
 LABELS: Final = {"site": "lab", "rack": "one"}
 EVERYWHERE: Final = ""
+#: A value that no image is applied to.
+_OTHER: Final = "field"
 #: Lab seconds after which an audit has looked at everything that a report did not come of.
 AUDITED: Final = 3600 + 301
 _ORDER: Final = {"root-key": 0, "cancellation": 1, "update": 2}
@@ -62,7 +64,8 @@ class SystemModel:
 
     ``card``: its one card. ``promises``: image that was uploaded -> whether the card takes it, as it was
     told then. ``ties``: (image, label) that it is applied to. ``labels``: of the card. ``states``: image ->
-    status, of what the card is owed or was given. ``moved``: its address changed, which is done once.
+    status, of what the card is owed or was given. ``moved``, ``relabelled``: its address changed, a label
+    has two values; each is done once.
     """
 
     card: CardModel
@@ -71,6 +74,7 @@ class SystemModel:
     labels: frozenset[str] = frozenset()
     states: Mapping[str, Status] = field(default_factory=dict)
     moved: bool = False
+    relabelled: bool = False
 
     @property
     def recipes(self) -> Mapping[str, Recipe]:
@@ -88,6 +92,9 @@ class SystemModel:
             "unlabel": self._unlabel,
             "update": self._update,
             "update-remove": self._removed_meanwhile,
+            "update-unheard": self._unheard,
+            "key": self._keyed,
+            "relabel": self._relabel,
             "boot": self._boot,
         }
         if act.name in makers:
@@ -104,7 +111,10 @@ class SystemModel:
         if act.image in self.promises:
             return None
         lands = not self.card.code(act.image)
-        step = {"upload": act.image, "promise": "lands" if lands else "unchanged", "as": _named(act.image)}
+        promise = "lands" if lands else "unchanged"
+        step: dict[str, Any] = {"upload": act.image, "promise": promise, "as": _named(act.image)}
+        if self.recipes[act.image].content_type == "BMC":
+            step["fields"] = {"retimer_included": True}
         return Plan([step], replace(self, promises={**self.promises, act.image: lands}))
 
     def _apply(self, act: Act) -> Plan | None:
@@ -174,6 +184,13 @@ class SystemModel:
             after = replace(after, states=after._owed(image))
         return Plan([step, "look"], after)
 
+    def _relabel(self, act: Act) -> Plan | None:
+        """Give a label of the card another value besides, and then the first one again: that is refused."""
+        if act.label not in self.labels or self.relabelled:
+            return None
+        again = {"refused": [{"label": {act.label: LABELS[act.label]}}]}
+        return Plan([{"label": {act.label: _OTHER}}, again], replace(self, relabelled=True))
+
     def _unlabel(self, act: Act) -> Plan | None:
         if act.label not in self.labels:
             return None
@@ -188,17 +205,33 @@ class SystemModel:
 
     def _removed_meanwhile(self, act: Act) -> Plan | None:
         """Remove an image while it is written: that is refused."""
-        queue = self._queue()
-        if not queue or queue[0] != act.image or (act.image, act.label) not in self.ties:
+        queue, after = self._queue(), self._written()
+        ties = [tie for tie in self.ties if queue and tie[0] == queue[0]]
+        if after is None or ties != [(queue[0], EVERYWHERE)]:  # of a label a part of it is done all the same
             return None
-        if not self._reaches(act.label):
-            return None
-        kept = replace(self, ties=self.ties - {(act.image, act.label)})._without_untied()
-        after = self._written()
-        if after is None or act.image in kept.states:
-            return None
-        meanwhile = {"at": "programming", "act": [{"refused": [_at_label("remove", act.image, act.label)]}]}
+        meanwhile = {"at": "programming", "act": [{"refused": [_at_label("remove", *ties[0])]}]}
         return Plan([meanwhile, "update"], after)
+
+    def _unheard(self, act: Act) -> Plan | None:
+        """Have one image written that the card refuses, while no word of an agent arrives: it is given up."""
+        after = self._written()
+        if after is None or len(self._queue()) != 1 or self.promises[self._queue()[0]]:
+            return None
+        waits = [{"wait": AUDITED}, {"wait": 400}]
+        return Plan(
+            [{"disturb": "completions"}, "update", *waits, {"disturb": "completions", "value": 0}], after
+        )
+
+    def _keyed(self, act: Act) -> Plan | None:
+        """Give a new card its root key, and take it from the system again."""
+        if self.promises or self.card.root:
+            return None
+        key = Act("", "root-key-A")
+        model, steps = self, list[Any]()
+        for part in (self._apply, self._update, self._boot, self._remove, self._delete):
+            plan = getattr(model, part.__name__)(key)
+            model, steps = plan.after, [*steps, *plan.steps]
+        return Plan(steps, model)
 
     def _queue(self) -> list[str]:
         """Return what the next update writes, in its order."""
@@ -257,6 +290,12 @@ _ALONE: Final[Mapping[str, list[Any]]] = {
     "audit": [{"wait": AUDITED}],
     "look": ["look"],
     "restart-services": [{"disturb": "restart"}, "look"],
+    "restart-agents": [{"disturb": "agents", "value": False}, {"disturb": "agents", "value": True}, "look"],
+    "restart-conductor": [
+        {"disturb": "conductor", "value": False},
+        {"disturb": "conductor", "value": True},
+        "look",
+    ],
     "expire-tokens": [{"disturb": "expire-tokens"}, "look"],
     "other-device": [{"refused": [{"upload": "A/csk0", "fields": {"pci_device": "0b31"}}]}],
     "no-uuid": [{"refused": [{"upload": "A/csk0", "fields": {"uuid": "junk"}}]}],

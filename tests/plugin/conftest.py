@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.plans import INVENTORY, LEAN, Ended, lay_out, write_plan
+from support.plans import INVENTORY, LEAN, Ended, lay_out, real_inventory, write_plan
 
 from harness.inventory.load import load_inventory
 from harness.lab.emulator import Doors
@@ -60,15 +60,7 @@ def real(plan: Plan, doors: Doors) -> Callable[..., None]:
     """Make the plan's lab one of real hosts, as far as the harness can tell: reached over SSH, no bench."""
 
     def write(irreversible: str = "[]", port: int | None = None) -> None:
-        lines = ["version: 1", "default_lab: small", "labs:", "  small:", "    hosts:"]
-        for number, (name, door) in enumerate(doors.hosts.items(), start=1):
-            lines += [
-                f"      {name}:",
-                f"        ssh: {{address: {door.address}, port: {port or door.port}, user: {door.user}, "
-                f"known_hosts: {doors.known_hosts}, credentials: {{key_file: {doors.key_file}}}}}",
-                f"        cards: {{card0: {{address: '0000:b2:00.0', identity: '64:4c:36:00:00:0{number}', "
-                f"irreversible: {irreversible}}}}}",
-            ]
-        (plan.folder / "inventory.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        text = real_inventory(doors, irreversible, port)
+        (plan.folder / "inventory.yaml").write_text(text, encoding="utf-8")
 
     return write

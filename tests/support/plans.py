@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.judgement.records import Record
+from harness.lab.emulator import Doors
 from harness.record.history import read_history
 from harness.record.runs import histories
 
@@ -51,6 +52,20 @@ def lay_out(folder: Path, inventory: str = INVENTORY) -> None:
     """Make ``folder`` a project with an inventory and the recipes of images."""
     (folder / "inventory.yaml").write_text(inventory, encoding="utf-8")
     (folder / "fixtures").symlink_to(PROJECT / "fixtures")
+
+
+def real_inventory(doors: Doors, irreversible: str = "[]", port: int | None = None) -> str:
+    """Return the inventory of :data:`INVENTORY`'s hosts, which run behind ``doors``, as one of real hosts."""
+    lines = ["version: 1", "default_lab: small", "labs:", "  small:", "    hosts:"]
+    for number, (name, door) in enumerate(doors.hosts.items(), start=1):
+        lines += [
+            f"      {name}:",
+            f"        ssh: {{address: {door.address}, port: {port or door.port}, user: {door.user}, "
+            f"known_hosts: {doors.known_hosts}, credentials: {{key_file: {doors.key_file}}}}}",
+            f"        cards: {{card0: {{address: '0000:b2:00.0', identity: '64:4c:36:00:00:0{number}', "
+            f"irreversible: {irreversible}}}}}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def write_plan(folder: Path, source: str, name: str = "test_plan.py") -> Path:

@@ -33,10 +33,12 @@ RULES: Final[tuple[tuple[Act, ...], ...]] = (
     tuple(Act("upload", image) for image in IMAGES),
     tuple(Act("delete", image) for image in IMAGES),
     tuple(Act("unlabel", label=label) for label in LABELS),
-    tuple(Act("update-remove", image, label) for image in IMAGES for label in _AT),
+    (Act("update-remove"), Act("update-unheard")),
+    (Act("key"),),
     (Act("boot"), Act("move"), Act("boot-elsewhere")),
-    (Act("wait"), Act("audit"), Act("abort"), Act("restart-services"), Act("expire-tokens")),
-    (Act("look"), Act("other-device"), Act("no-uuid"), Act("boot"), Act("audit")),
+    (Act("wait"), Act("audit"), Act("abort"), Act("restart-services"), Act("restart-agents")),
+    (Act("look"), Act("other-device"), Act("no-uuid"), Act("expire-tokens"), Act("restart-conductor")),
+    tuple(Act("relabel", label=label) for label in LABELS),
 )
 
 

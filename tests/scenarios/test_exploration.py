@@ -1,0 +1,127 @@
+"""The engine of exploration: budgets hold, a seed decides, what is found is shrunk, nothing is done twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from harness.errors import InfrastructureError
+from harness.scenarios.exploration import Budget, Disagreement, explore, replayed, shrunk
+
+PLENTY = Budget(10_000, 60.0, 10_000)
+
+
+@dataclass(frozen=True)
+class Add:
+    """Adds to a sum; a negative number is passed over. ``wear``: what it costs."""
+
+    number: int
+    wear: int = 0
+
+
+@dataclass
+class Sum:
+    """Says that it is at most ``limit``. ``log``: everything that was ever done, by whichever sum."""
+
+    limit: int
+    log: list[int]
+    steps: list[Add] = field(default_factory=list)
+    updates: int = 0
+    closed: bool = False
+
+    def do(self, step: Add) -> None:
+        if step.number < 0:
+            return
+        if step.number == 13:
+            raise InfrastructureError("the lab is gone")
+        self.steps.append(step)
+        self.log.append(step.number)
+        self.updates += step.wear
+        if sum(each.number for each in self.steps) > self.limit:
+            raise Disagreement(f"the sum is more than {self.limit}")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Lab:
+    """Makes sums, and remembers them."""
+
+    def __init__(self, limit: int = 1 << 30) -> None:
+        self.limit, self.log, self.made = limit, list[int](), list[Sum]()
+
+    def __call__(self) -> Sum:
+        self.made.append(Sum(self.limit, self.log))
+        return self.made[-1]
+
+
+NUMBERS = ((Add(1), Add(2)), (Add(3, wear=1),), (Add(-1),))
+
+
+@pytest.mark.parametrize(("steps", "wear", "seed"), [(1, 20, 1), (37, 200, 2), (200, 0, 3), (2000, 7, 4)])
+def test_no_budget_is_exceeded(steps: int, wear: int, seed: int) -> None:
+    lab = Lab()
+    found = explore(lab, NUMBERS, Budget(steps, 60.0, wear), seed=seed, length=10, burst=5)
+    assert found.reason == ""
+    assert found.steps == len(lab.log) <= steps
+    assert found.updates == lab.log.count(3) <= wear
+    assert found.steps == steps or found.updates == wear, "one of them is used up"
+    assert all(made.closed for made in lab.made)
+
+
+def test_no_time_is_no_step() -> None:
+    lab = Lab()
+    assert explore(lab, NUMBERS, Budget(100, 0.0, 100), seed=1).steps == 0
+    assert lab.made == []
+
+
+def test_what_is_left_of_the_wear_ends_it_where_every_step_costs_more() -> None:
+    found = explore(Lab(), [[Add(1, wear=3)]], Budget(1000, 60.0, 7), seed=1, length=10, burst=5)
+    assert (found.steps, found.updates) == (2, 6)
+
+
+def test_a_seed_decides_what_is_done() -> None:
+    first, again, other = Lab(), Lab(), Lab()
+    for lab, seed in ((first, 3), (again, 3), (other, 4)):
+        explore(lab, NUMBERS, Budget(300, 60.0, 300), seed=seed, length=20, burst=5)
+    assert first.log == again.log != other.log
+
+
+def test_what_is_found_ends_it_at_once_and_nothing_is_done_twice() -> None:
+    lab = Lab(limit=12)
+    found = explore(lab, NUMBERS, PLENTY, seed=5, length=20, burst=5)
+    assert found.reason == "the sum is more than 12"
+    assert [step.number for step in found.counterexample] == lab.log[-len(found.counterexample) :]
+    assert found.steps == len(lab.log), "not even what was found is tried again: a card would wear"
+    assert sum(step.number for step in found.counterexample[:-1]) <= 12
+
+
+def test_the_fewest_steps_are_left_of_it() -> None:
+    lab = Lab(limit=12)
+    found = explore(lab, NUMBERS, PLENTY, seed=5, length=20, burst=5)
+    fewest, reason = shrunk(found.counterexample, found.reason, lab)
+    assert reason == "the sum is more than 12"
+    assert sum(step.number for step in fewest) > 12
+    for at in range(len(fewest)):
+        assert replayed((*fewest[:at], *fewest[at + 1 :]), lab) is None, "no step can be left out"
+    assert all(made.closed for made in lab.made)
+
+
+def test_without_time_it_is_left_as_it_was() -> None:
+    steps = tuple([Add(3)] * 9)
+    assert shrunk(steps, "too much", Lab(limit=5), seconds=0.0) == (steps, "too much")
+
+
+def test_plainer_steps_are_tried_too() -> None:
+    fewest, _ = shrunk(
+        (Add(9),), "too much", Lab(limit=5), lambda steps: iter([(Add(6),)] if steps[0].number == 9 else [])
+    )
+    assert fewest == (Add(6),)
+
+
+def test_a_lab_that_fails_ends_it_with_its_error() -> None:
+    lab = Lab()
+    with pytest.raises(InfrastructureError, match="the lab is gone"):
+        explore(lab, [*NUMBERS, [Add(13)]], PLENTY, seed=1, length=20, burst=5)
+    assert all(made.closed for made in lab.made)
