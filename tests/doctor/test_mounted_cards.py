@@ -1,4 +1,4 @@
-"""The doctor on an OpenSSH server in a mounted host, whose emulated cards are real hardware to the harness."""
+"""The doctor on an OpenSSH server in a mounted host, whose cards are real hardware to the harness."""
 
 from __future__ import annotations
 

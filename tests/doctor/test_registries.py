@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.doctor.registries import registry
+from harness.doctor.registries import _permitted, registry
 from harness.health.checks import Check, Grade
+from harness.hosts.protocol import CommandResult
+from harness.inventory.load import load_inventory
 from harness.inventory.registries import Registry
+from harness.lab.leasing import leases_of
+from harness.lab.running import RunningLab
+from harness.registry.managers import Hands
 
 OWNER = "Basic " + base64.b64encode(b"ada:secret").decode()
 NO_LAB: Any = None
@@ -96,3 +102,62 @@ def test_a_certificate_that_is_not_trusted(url: str) -> None:
 
 def test_an_emulated_one_is_not_started() -> None:
     assert look(emulated={})["service"].grade is Grade.OK
+
+
+HOSTED = """\
+version: 1
+default_lab: bench
+labs:
+  bench:
+    hosts:
+      one: {{local: true}}
+    registries:
+      r:
+        url: 'http://127.0.0.1:1'
+        host: one
+        storage: {storage}
+        service: {{systemd: no-such-unit-of-a-registry}}
+"""
+
+
+def test_its_store_and_its_service_are_looked_for_on_their_host(tmp_path: Path) -> None:
+    for storage, grade in ((tmp_path, Grade.OK), (tmp_path / "none", Grade.BAD)):
+        (tmp_path / "inventory.yaml").write_text(HOSTED.format(storage=storage))
+        entry = load_inventory(tmp_path / "inventory.yaml").lab()
+        with RunningLab(entry, leases=leases_of("x", said=f"sqlite:///{tmp_path}/l.sqlite")) as lab:
+            found = {check.name: check for check in registry(lab, entry.registries["r"]).checks}
+        assert (found["storage"].grade, str(storage) in found["storage"].finding) == (grade, True)
+        assert (found["service"].grade, "does not run" in found["service"].finding) == (Grade.BAD, True)
+
+
+class Account:
+    """A host as far as it says who is logged in, and whether sudo asks for a password."""
+
+    name = "one"
+
+    def __init__(self, uid: int, sudo: int) -> None:
+        self._codes = {"id": (0, f"{uid}\n"), "sudo": (sudo, "sudo: a password is required\n" * bool(sudo))}
+        self.ran: list[Sequence[str]] = []
+
+    def run(self, argv: Sequence[str], **_: Any) -> CommandResult:
+        self.ran.append(argv)
+        code, said = self._codes[argv[0]]
+        return CommandResult(tuple(argv), code, said, "", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("uid", "sudo", "prefix", "grade", "words"),
+    [
+        (0, 1, (), Grade.OK, "may be restarted"),
+        (1000, 1, (), Grade.BAD, "not root's"),
+        (1000, 1, ("sudo", "-n"), Grade.BAD, "a password is required"),
+        (1000, 0, ("sudo", "-n"), Grade.OK, "by sudo"),
+    ],
+)
+def test_whether_its_service_may_be_restarted_is_seen_without_doing_it(
+    uid: int, sudo: int, prefix: tuple[str, ...], grade: Grade, words: str
+) -> None:
+    host: Any = Account(uid, sudo)
+    found = _permitted(host, Hands(host, prefix), "it runs")
+    assert (found.grade, words in found.finding) == (grade, True), found
+    assert {tuple(argv) for argv in host.ran} <= {("id", "-u"), ("sudo", "-n", "true")}
