@@ -74,6 +74,7 @@ def show(
         typer.echo(json.dumps(defect, indent=2))
         return
     defect["beside"] = ", ".join(defect["beside"]) or "none: it shows alone"
+    defect["generation"] = defect["generation"] or "any"
     defect["releases"] = ", ".join(defect["releases"]) or "none that has a name here"
     for key, value in defect.items():
-        typer.echo(f"{key + ':':11}{value}")
+        typer.echo(f"{key + ':':12}{value}")

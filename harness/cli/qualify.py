@@ -57,7 +57,8 @@ def qualify(
     inventory: Annotated[Path | None, typer.Option(help="The inventory file.")] = None,
     lab: Annotated[str, typer.Option(help="The emulated lab.")] = "qualification",
     device: Annotated[
-        list[str] | None, typer.Option(help="Cards for scenarios about cards; default: the first.")
+        list[str] | None,
+        typer.Option(help="Cards for scenarios about cards; default: the first of each driver generation."),
     ] = None,
     reports: Annotated[Path, typer.Option(help="Where the state is kept.")] = Path("reports/qualify"),
     fresh: Annotated[bool, typer.Option(help="Begin anew, as after a change of the harness.")] = False,
@@ -67,8 +68,8 @@ def qualify(
     from harness.scenarios.qualification import Plan, Qualification
 
     target, defects = _target(campaign), _defects(defect or [], kind or [])
-    options = _options(inventory, lab, device or [])
-    plan = Plan(target, defects, options, reports, full=full, jobs=jobs)
+    options, devices = _options(inventory, lab, device or [])
+    plan = Plan(target, defects, options, reports, full=full, jobs=jobs, devices=devices)
     with stopped_is_interrupted():
         matrix = Qualification(plan, _told).run(fresh=fresh)
     if output is Form.JSON:
@@ -103,8 +104,13 @@ def _defects(names: list[str], kinds: list[str]) -> list[dict[str, Any]]:
     return list({each["name"]: each for each in found}.values()) if names or kinds else known_defects()
 
 
-def _options(inventory: Path | None, lab: str, devices: list[str]) -> list[str]:
-    """Return what pytest is told. :raises ConfigurationError: inventory, lab or a device is wrong."""
+def _options(
+    inventory: Path | None, lab: str, devices: list[str]
+) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Return what pytest is told, and the cards for scenarios about cards, by their drivers' generation.
+
+    :raises ConfigurationError: inventory, lab or a device is wrong.
+    """
     from harness.inventory.load import load_inventory
     from harness.inventory.selection import check_devices
 
@@ -115,12 +121,14 @@ def _options(inventory: Path | None, lab: str, devices: list[str]) -> list[str]:
             hint="Name an emulated lab with --lab, such as qualification.",
         )
     check_devices(entry, devices)
-    first = next((f"{host.name}/{card.name}" for host, card in entry.cards()), "")
-    return [
-        *([f"--hil-inventory={inventory}"] if inventory else []),
-        f"--hil-lab={lab}",
-        *(f"--hil-device={name}" for name in devices or filter(None, [first])),
-    ]
+    options = [*([f"--hil-inventory={inventory}"] if inventory else []), f"--hil-lab={lab}"]
+    cards = [(host, f"{host.name}/{card.name}") for host, card in entry.cards()]
+    chosen = {"": tuple(devices or [name for _, name in cards][:1])}
+    for host, name in cards:
+        given = not devices or {name, host.name} & set(devices)
+        if host.emulated is not None and given:
+            chosen.setdefault(host.emulated.generation, (name,))
+    return options, chosen
 
 
 def _told(row: Row | None, trial: Trial, left: int, seconds: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from harness.emulator.vfs import Device
@@ -44,29 +44,39 @@ class ExclusiveDevice(Device):
 class BlockDevice(ExclusiveDevice):
     """``/dev/ifpga_secN`` (generation A): the tool sends block by block (0xb900 to 0xb904)."""
 
-    __slots__ = ("_update",)
+    __slots__ = ("_drops", "_forgets", "_update")
 
-    def __init__(self, update: BlockUpdate) -> None:
+    def __init__(self, update: BlockUpdate, defects: Collection[str] = ()) -> None:
         super().__init__()
         self._update = update
+        self._drops = "driver-starts-nothing" in defects
+        self._forgets = "driver-forgets-error" in defects
 
     def start(self) -> None:
         """0xb900. :raises OSError: EAGAIN while staging is erased, EBUSY, ETIMEDOUT."""
-        self._update.start_blocks()
+        if not self._drops:
+            self._update.start_blocks()
 
     def write_block(self, offset: int, block: bytes, wait: Wait) -> None:
         """0xb901; returns when the block is in staging."""
+        if self._drops:
+            return
         wait(self._update.write_block(offset, block))
         while self._update.writing:
             wait(_STEP_SECONDS)
 
     def data_sent(self) -> None:
         """0xb902."""
-        self._update.data_sent()
+        if not self._drops:
+            self._update.data_sent()
 
     def check_complete(self) -> None:
         """0xb903. :raises OSError: EAGAIN while the card is busy; else what went wrong."""
-        self._update.check_complete()
+        try:
+            self._update.check_complete()
+        except OSError as error:
+            if error.errno == errno.EAGAIN or not self._forgets:
+                raise
 
     def cancel(self) -> None:
         """0xb904. :raises OSError: EBUSY once the card programs."""
@@ -81,22 +91,25 @@ class BlockDevice(ExclusiveDevice):
 class ImageLoadDevice(ExclusiveDevice):
     """``/dev/fpga_image_loadN`` (generation C): a worker of the kernel carries the update out."""
 
-    __slots__ = ("_update",)
+    __slots__ = ("_drops", "_forgets", "_update")
 
-    def __init__(self, update: SecureUpdate) -> None:
+    def __init__(self, update: SecureUpdate, defects: Collection[str] = ()) -> None:
         super().__init__()
         self._update = update
+        self._drops = "driver-starts-nothing" in defects
+        self._forgets = "driver-forgets-error" in defects
 
     def write(self, data: bytes) -> None:
         """``FPGA_IMAGE_LOAD_WRITE``, 0x4018b900. :raises OSError: EINVAL for no bytes."""
         if not data:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        self._update.start(data)
+        if not self._drops:
+            self._update.start(data)
 
     def status(self) -> tuple[int, str, str]:
         """``FPGA_IMAGE_LOAD_STATUS``, 0x8010b901: bytes left, progress, error of the last update."""
         progress = self._update.status()
-        error = self._update.error() if progress == "idle" else ""
+        error = self._update.error() if progress == "idle" and not self._forgets else ""
         return self._update.remaining_size(), progress, error.partition(":")[2]
 
     def cancel(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.emulator.card import IMAGE_LOAD_WORDS
 from harness.emulator.ioctl import ImageLoadDevice
-from harness.emulator.sysfs_forms import SECTIONS, SENSORS, cancelled_csks, line, root_hash
+from harness.emulator.sysfs_forms import SECTIONS, SENSORS, cancelled_csks, line, root_hash, unreadable
 from harness.emulator.vfs import Attribute, Device
 
 if TYPE_CHECKING:
@@ -85,13 +85,9 @@ def _security(tree: CardTree, path: str, count: str, prefix: str) -> None:
     for name, section in SECTIONS.items():
         tree.attribute(f"{path}/{name}_root_entry_hash", partial(root_hash, card, section, prefix))
         hidden = section == "SR" and "driver-hides-keys" in tree.host.defects
-        show = _unreadable if hidden else partial(cancelled_csks, card, section)
+        show = unreadable if hidden else partial(cancelled_csks, card, section)
         tree.attribute(f"{path}/{name}_canceled_csks", show)
     tree.attribute(f"{path}/{count}", lambda: f"{card.flash_count}\n")
-
-
-def _unreadable() -> str:
-    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def _control(tree: CardTree, path: str) -> None:
@@ -136,7 +132,7 @@ def _image_load(tree: CardTree, secure: str) -> None:
     tree.device(
         path, "class/fpga_image_load", f"MAJOR=240\nMINOR={number}\nDEVNAME=fpga_image_load{number}\n"
     )
-    tree.node(f"/dev/fpga_image_load{number}", ImageLoadDevice(tree.card.upload))
+    tree.node(f"/dev/fpga_image_load{number}", ImageLoadDevice(tree.card.upload, tree.host.defects))
 
 
 def _manager(tree: CardTree, secure: str) -> None:
@@ -147,9 +143,14 @@ def _manager(tree: CardTree, secure: str) -> None:
     words = upload.dialect.words
     update = f"{path}/update"
     tree.attribute(f"{path}/name", "n3000bmc secure update\n")
-    tree.attribute(f"{update}/filename", store=lambda data, offset: _load(tree, data))
+    drops = "driver-starts-nothing" in tree.host.defects
+    forgets = "driver-forgets-error" in tree.host.defects
+    tree.attribute(f"{update}/filename", store=lambda data, offset: None if drops else _load(tree, data))
     tree.attribute(f"{update}/status", lambda: f"{words.get(upload.status(), upload.status())}\n")
-    tree.attribute(f"{update}/error", lambda: line(upload.dialect.error(upload.error())))
+    tree.attribute(
+        f"{update}/error",
+        lambda: line("" if upload.error() and forgets else upload.dialect.error(upload.error())),
+    )
     tree.attribute(f"{update}/remaining_size", lambda: f"{upload.remaining_size()}\n")
     tree.attribute(f"{update}/cancel", store=lambda data, offset: upload.cancel(data))
     tree.attribute(f"{update}/hw_errinfo", lambda: f"0x{upload.hw_errinfo():x}\n")

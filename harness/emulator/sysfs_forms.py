@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
 
 from harness.emulator.card import Card, Section
@@ -58,3 +60,8 @@ def root_hash(card: Card, section: Section, prefix: str = "") -> str:
 def cancelled_csks(card: Card, section: Section) -> str:
     """Return the text of the cancelled CSK ids."""
     return f"{bitmap_list(card.cancelled(section))}\n"
+
+
+def unreadable() -> str:
+    """Show nothing: reading ends with EIO."""
+    raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from harness.emulator.card import BlockUpdate
 from harness.emulator.ioctl import BlockDevice
 from harness.emulator.sysfs_dfl import place_sensors
-from harness.emulator.sysfs_forms import SECTIONS, cancelled_csks, root_hash
+from harness.emulator.sysfs_forms import SECTIONS, cancelled_csks, root_hash, unreadable
 from harness.emulator.vfs import Device
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ def _security(tree: CardTree, spi: str) -> None:
     manager = f"{spi}/ifpga_sec_mgr/ifpga_sec{number}"
     tree.device(manager, "class/ifpga_sec_mgr", f"DEVNAME=ifpga_sec{number}\n")
     assert isinstance(card.upload, BlockUpdate)
-    tree.node(f"/dev/ifpga_sec{number}", BlockDevice(card.upload))
+    tree.node(f"/dev/ifpga_sec{number}", BlockDevice(card.upload, tree.host.defects))
     if "no-security-group" in card.conditions:
         return
     for name, section in SECTIONS.items():
         tree.attribute(f"{manager}/security/{name}_root_hash", partial(root_hash, card, section, "0x"))
-        tree.attribute(f"{manager}/security/{name}_canceled_csks", partial(cancelled_csks, card, section))
+        hidden = section == "SR" and "driver-hides-keys" in tree.host.defects
+        show = unreadable if hidden else partial(cancelled_csks, card, section)
+        tree.attribute(f"{manager}/security/{name}_canceled_csks", show)
     tree.attribute(f"{manager}/security/qspi_flash_count", lambda: f"{card.flash_count}\n")
     # Updates by SMBus are none of this card's; the counter of the dump of a real one had the same value.
     tree.attribute(f"{manager}/security/smbus_flash_count", lambda: f"{card.flash_count}\n")

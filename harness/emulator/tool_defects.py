@@ -1,4 +1,4 @@
-"""What can be wrong with the tools and the driver of an emulated host, as switches (generation D)."""
+"""What can be wrong with the tools and the driver of an emulated host, as switches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.errors import ConfigurationError
 TOOL_DEFECTS: Final[dict[str, str]] = {
     "fpgasupdate-ignores-error": "an update that the driver ends with an error is told as Secure update OK",
     "fpgasupdate-exits-0": "a failure is told, and the exit status is 0",
-    "fpgasupdate-misses-phase": "it waits to see the phase transferring, and looks once a second",
+    "fpgasupdate-misses-phase": "it waits to see the file transferred, and looks once a second",
     "rsu-resets-nothing": "it says that the operation is complete, and writes nothing to image_load",
     "rsu-fails-after-reset": "it resets the card, and ends with status 1 for what it does afterwards",
     "fpgainfo-none-for-unread": "it cannot read the cancelled keys, and prints None as for no such key",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 Kind = Literal["system", "cloud", "card", "tool", "registry", "client"]
@@ -15,7 +16,7 @@ class KnownDefect:
     ``reference``: a bug number, a commit, or a section of a fact sheet. ``claims``: what it makes whom say.
     ``predicts``: the outcome or verdict that detects it; anything else, INFRA and BLOCKED above all, does
     not count. ``releases``: of StarlingX that have it. ``switch``: how an emulated lab is given it.
-    ``beside``: defects without which it cannot show.
+    ``beside``: defects without which it cannot show. ``generation``: of the driver that has it; empty: any.
     """
 
     name: str
@@ -26,6 +27,7 @@ class KnownDefect:
     releases: tuple[str, ...] = ()
     switch: Any = None
     beside: tuple[str, ...] = ()
+    generation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,29 @@ _TOOLS: Final = (
 )
 
 
+#: Driver generation -> what is tried on it besides: it takes an update and shows errors and keys in a way of
+#: its own, and with A come the vendor's tools in a container (fact sheet of the N3000, sections 4 and 5).
+_EARLIER: Final = {
+    "A": (
+        "fpgasupdate-ignores-error", "fpgasupdate-exits-0", "rsu-resets-nothing", "rsu-fails-after-reset",
+        "fpgainfo-none-for-unread", "fpgainfo-count-of-before", "driver-starts-nothing",
+        "driver-forgets-error", "driver-hides-keys",
+    ),
+    "B": (
+        "fpgasupdate-misses-phase", "driver-starts-nothing", "driver-forgets-error", "driver-hides-keys",
+    ),
+    "C": ("driver-starts-nothing", "driver-forgets-error", "driver-hides-keys"),
+}  # fmt: skip
+
+
+def _earlier() -> Iterator[KnownDefect]:
+    """Yield the defects of tools and drivers once more for each earlier generation that can have them."""
+    for generation, names in _EARLIER.items():
+        for each in _TOOLS:
+            if each.name in names:
+                yield replace(each, name=f"{each.name}-of-{generation.lower()}", generation=generation)
+
+
 def _registry(name: str, reference: str, claims: str, predicts: str, point: str, action: str) -> KnownDefect:
     return KnownDefect(name, "registry", reference, claims, predicts, switch=Struck(point, action))
 
@@ -380,6 +405,7 @@ TABLE: Final = (
     *(_unchecked(check, what) for check, what in _UNCHECKED.items()),
     *_FLAWS,
     *_TOOLS,
+    *_earlier(),
     *_REGISTRIES,
     *_CLIENTS,
 )

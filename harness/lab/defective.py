@@ -33,7 +33,9 @@ def _host(host: Host, added: list[KnownDefect], removed: list[KnownDefect]) -> H
     if host.emulated is None or host.emulated.recording is not None:
         return host
     cards = {name: _card(card, added, removed) for name, card in host.cards.items()}
-    tools = _with(host.emulated.tool_defects, "tool", added, removed)
+    own = (host.emulated.generation, "")
+    mine, gone = ([each for each in some if each.generation in own] for some in (added, removed))
+    tools = _with(host.emulated.tool_defects, "tool", mine, gone)
     emulated = host.emulated.model_copy(update={"tool_defects": tools})
     return host.model_copy(update={"cards": cards, "emulated": emulated})
 

@@ -38,8 +38,10 @@ _WELL = (0, 1, _NOTHING)
 class Plan:
     """What is run. ``defects``: as in the catalogue (name, kind, reference, predicts).
 
-    ``options``: for pytest, such as the inventory. ``full``: every scenario with every defect, none is left
-    out. ``folder``: keeps the state, so that a qualification that was killed goes on.
+    ``options``: for pytest, such as the inventory. ``devices``: driver generation -> the cards for scenarios
+    about cards where a defect is one of that generation; under the empty one those for all others. ``full``:
+    every scenario with every defect, none is left out. ``folder``: keeps the state, so that a qualification
+    that was killed goes on.
     """
 
     target: Path
@@ -48,6 +50,7 @@ class Plan:
     folder: Path
     full: bool = False
     jobs: int = 2
+    devices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
         """Return what must be the same for a trial of before to count: plan, inventory, options, version."""
@@ -60,7 +63,8 @@ class Plan:
         files += [
             Path(each.partition("=")[2]) for each in self.options if each.startswith("--hil-inventory=")
         ]
-        hashed = hashlib.sha256(repr((__version__, str(self.target), list(self.options), self.full)).encode())
+        said = (__version__, str(self.target), list(self.options), dict(self.devices), self.full)
+        hashed = hashlib.sha256(repr(said).encode())
         for path in sorted(path for path in files if path.is_file()):
             status = path.stat()
             hashed.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
@@ -71,7 +75,8 @@ class Plan:
 class _Task:
     """One trial to make. ``defects``: switched on in it; ``of``: the one that it is about, empty: none.
 
-    ``until``: the outcome or verdict that ends it; empty: it goes to its end.
+    ``until``: the outcome or verdict that ends it; empty: it goes to its end. ``generations``: of the drivers
+    of the cards that it is made on.
     """
 
     name: str
@@ -79,6 +84,7 @@ class _Task:
     defects: tuple[str, ...] = ()
     of: str = ""
     until: str = ""
+    generations: tuple[str, ...] = ("",)
 
 
 @dataclass
@@ -126,7 +132,11 @@ class Qualification:
     def _tasks(self) -> list[_Task]:
         kinds = {defect["kind"] for defect in self.plan.defects}
         concerned = list(dict.fromkeys(CONCERNS[kind] for kind in CONCERNS if kind in kinds))
-        tasks = [_Task(f"{_CORRECTED}/{fixture}", fixture) for fixture in concerned]
+        generations = ("", *sorted({defect["generation"] for defect in self.plan.defects} - {""}))
+        tasks = [
+            _Task(f"{_CORRECTED}/{fixture}", fixture, generations=generations if fixture == "card" else ("",))
+            for fixture in concerned
+        ]
         if self.plan.full:
             every = ",".join(dict.fromkeys(CONCERNS.values()))
             others = [fixture for fixture in dict.fromkeys(CONCERNS.values()) if fixture not in concerned]
@@ -138,7 +148,8 @@ class Qualification:
             until = "" if self.plan.full or beside else defect["predicts"]
             if beside:
                 tasks.append(_Task(f"{_BESIDE}/{name}", concerned_by, beside))
-            tasks.append(_Task(name, concerned_by, (name, *beside), name, until))
+            on = (defect["generation"],)
+            tasks.append(_Task(name, concerned_by, (name, *beside), name, until, on))
         return tasks
 
     def _gather(self, waiting: Mapping[Future[Trial], _Task], began: float) -> None:
@@ -165,6 +176,8 @@ class Qualification:
 
     def _made(self, task: _Task, work: Path) -> tuple[list[Seen], str]:
         """Run the scenarios in a process of their own; return what they found, and what went wrong."""
+        if lacking := [each for each in task.generations if each and not self.plan.devices.get(each)]:
+            return [], f"there is no card to try it on whose driver is of generation {', '.join(lacking)}"
         told, order = work / "told.jsonl", work / "order.json"
         told.touch()
         said = {
@@ -194,6 +207,8 @@ class Qualification:
 
     def _arguments(self, task: _Task, work: Path) -> list[str]:
         defects = [f"--hil-defect={name}" for name in task.defects]
+        devices = [name for each in task.generations for name in self.plan.devices.get(each, ())]
+        defects += [f"--hil-device={name}" for name in dict.fromkeys(devices)]
         return [
             str(self.plan.target),
             *(f"--rootdir={Path.cwd()}", f"--basetemp={work / 'tmp'}"),

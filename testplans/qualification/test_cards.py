@@ -21,18 +21,6 @@ def cells_of(*tables: str):
     return pytest.mark.parametrize(("cell", "given"), [pytest.param(c, c.given, id=c.id) for c in found])
 
 
-@cells_of("matrix.yaml", "checks.yaml")
-def test_every_image_meets_its_promise(cell: Cell, given: dict[str, object], flash) -> None:
-    """Sound and damaged images, on cards in every state of their root of trust."""
-    flash(cell.image, cell.promise)
-
-
-@cells_of("uploads.yaml")
-def test_every_image_meets_its_promise_past_the_tool(cell: Cell, given: dict[str, object], flash) -> None:
-    """What the tool does not send, the card's driver is given."""
-    flash(cell.image, cell.promise, by="firmware-upload")
-
-
 @pytest.mark.hil_given(root="none")
 def test_a_root_key_holds_from_the_next_reset_on(card, flash) -> None:
     """It is programmed once, survives every reset, and nothing without it is taken any more."""
@@ -68,3 +56,15 @@ def test_what_is_shown_of_a_card_is_true_before_and_after_an_update(card, flash)
 def test_a_card_comes_back_from_a_reset(card) -> None:
     """At whatever address."""
     card.reset(promise=returns(GUIDE))
+
+
+@cells_of("matrix.yaml", "checks.yaml")
+def test_every_image_meets_its_promise(cell: Cell, given: dict[str, object], flash) -> None:
+    """Sound and damaged images, on cards in every state of their root of trust."""
+    flash(cell.image, cell.promise)
+
+
+@cells_of("uploads.yaml")
+def test_every_image_meets_its_promise_past_the_tool(cell: Cell, given: dict[str, object], flash) -> None:
+    """What the tool does not send, the card's driver is given."""
+    flash(cell.image, cell.promise, by="firmware-upload")

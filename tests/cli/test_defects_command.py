@@ -44,7 +44,7 @@ def test_list_of_a_release() -> None:
 def test_show_has_reference_and_releases() -> None:
     text = hil("show", "labels-lost-at-boot")
     assert "reference: LP 1890296, 046f98f93\n" in text
-    assert "releases:  stx-2020-07\n" in text
+    assert "releases:   stx-2020-07\n" in text
 
 
 def test_unknown_names_are_told() -> None:

@@ -61,11 +61,14 @@ def test_every_entry_says_what_detects_it() -> None:
 
 @pytest.mark.parametrize("name", [n for n, each in OF_EQUIPMENT.items() if each.kind in ("card", "tool")])
 def test_a_card_or_a_tool_has_it_in_the_specification_and_is_rid_of_it(name: str) -> None:
-    def told(lab: Lab) -> dict[str, Any]:
-        worker = next(host for host in spec_of(lab)["hosts"] if host["name"] == "worker")
-        profile = worker["cards"][0].get("profile", {})
+    generation = OF_EQUIPMENT[name].generation
+
+    def told(lab: Lab, generation: str = generation or "D") -> dict[str, Any]:
+        hosts = [host for host in spec_of(lab)["hosts"] if host["generation"] == generation]
+        host = next(host for host in hosts if host["cards"])
+        profile = host["cards"][0].get("profile", {})
         CardProfile.from_mapping(profile)
-        return {"tools": worker["tool_defects"], **{k: v for k, v in profile.items() if v}}
+        return {"tools": host["tool_defects"], **{k: v for k, v in profile.items() if v}}
 
     ill = defective(LAB, [name])
     switch = OF_EQUIPMENT[name].switch
@@ -75,6 +78,8 @@ def test_a_card_or_a_tool_has_it_in_the_specification_and_is_rid_of_it(name: str
         else {"tools": []} | {key: [value] for key, value in switch.items()}
     )
     assert told(ill) == expected
+    if generation:
+        assert told(ill, "D") == {"tools": []}
     assert told(defective(ill, [], [name])) == told(LAB) == {"tools": []}
 
 

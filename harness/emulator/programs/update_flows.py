@@ -168,7 +168,7 @@ class Update:
         upload.check_error()
         if "fpgasupdate-misses-phase" in self._run.host.defects:
             self._sleep()
-            self._poll(_PREPARE_POLLS, lambda: upload.status() == "transferring")
+            self._poll(_PREPARE_POLLS, lambda: upload.status() in _TRANSFERRING)
         self._log("info", "writing image file")
         with self._progress(total_bytes=len(data)) as progress:
             self._poll(
@@ -313,7 +313,8 @@ class Update:
 
 
 _PREPARING: Final = ("receiving", "read_file", "reading", "preparing")
-_PROGRAMMING: Final = ("transferring", "writing", "programming")
+_TRANSFERRING: Final = ("transferring", "writing")
+_PROGRAMMING: Final = (*_TRANSFERRING, "programming")
 
 
 def _check(device: ImageLoadDevice) -> None:
