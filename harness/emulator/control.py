@@ -50,6 +50,7 @@ class Control:
         self._operations: dict[str, Callable[..., Any]] = {
             "fit": self._fit,
             "power": self._power,
+            "powered": lambda host: self._host(host).powered,
             "hold": lambda card, phase: self._card(card).hold(phase),
             "release": lambda card: self._card(card).release(),
             "held": lambda card: self._card(card).held(),

@@ -43,6 +43,11 @@ CONDITIONS = {
     "sysfs-unreadable": "every read of a card's attribute fails with EIO",
     CUT_IN_CONTAINER: "the power fails for a moment as soon as a container runs, once",
     "no-tool-image": "the tool image is gone, as after the kubelet's garbage collection",
+    "bmc-ignores": "its management controller accepts what is asked, and does nothing",
+    "bmc-slow": "its management controller shows the state in between for a while",
+    "bmc-stuck": "its management controller shows the state in between for good, and the power stays",
+    "bmc-locked-out": "its management controller takes no login",
+    "bmc-busy": "its management controller answers 503",
     "disk-full": "no plain file can grow: ENOSPC",
     "disk-read-only": "nothing on the disk can be changed: EROFS; /run, /dev and kernel files can",
 }

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import paramiko
 
+from harness.emulator.bmc import Controllers
 from harness.emulator.card import CardProfile, CardSpec, CardState, CardStore
 from harness.emulator.clock import LabClock
 from harness.emulator.control import Control
@@ -128,6 +129,7 @@ class LabProcess:
         listener = Listener()
         found: dict[str, Any] = {}
         known_hosts = []
+        bmcs = Controllers()
         for entry in self._spec["hosts"]:
             host = self._host(entry, payloads)
             face = SshFace(host, self._host_key(host.name), user_key)
@@ -135,6 +137,9 @@ class LabProcess:
             listener.add(face)
             known_hosts.append(f"[{LOOPBACK}]:{face.port} {face.key.get_name()} {face.key.get_base64()}\n")
             found[host.name] = {"address": LOOPBACK, "port": face.port, "user": USER}
+            if entry.get("bmc"):
+                found[host.name]["bmc"] = bmcs.add(host, LOOPBACK)
+        bmcs.serve()
         known_hosts_file = self._runtime / KNOWN_HOSTS_NAME
         known_hosts_file.write_text("".join(known_hosts))
         controllers = self._start_systems(payloads)

@@ -114,8 +114,8 @@ class Power:
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Switch the host; a real one is switched on again even if the harness dies meanwhile."""
-        if self._how == "off" and (command := lab.power_on_command(card.host.name)):
-            self._watchdog = Watchdog(command)
+        if self._how == "off" and (undo := lab.power_on_command(card.host.name)):
+            self._watchdog = Watchdog(*undo)
         lab.power(card.host.name, self._how, while_updating=True)
         return "cut the host's power" if self._how == "off" else "rebooted the host"
 

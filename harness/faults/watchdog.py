@@ -13,15 +13,15 @@ from harness.errors import InfrastructureError
 
 _ARMED, _DONE = b"armed\n", b"done\n"
 _START_SECONDS = 20.0
-_COMMAND_SECONDS = 120.0
+_COMMAND_SECONDS = 600.0
 _TRIES = 3
 
 
 class Watchdog:
     """Runs a command unless it is told in time that nobody needs it; armed once it is made."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Arm it. :param command: takes the fault back.
+    def __init__(self, command: Sequence[str], told: str = "") -> None:
+        """Arm it. :param command: takes the fault back. :param told: goes to its standard input.
 
         :raises InfrastructureError: it does not come up; then the fault must not be brought about.
         """
@@ -35,7 +35,7 @@ class Watchdog:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(list(command)).encode() + b"\n")
+            self._process.stdin.write(json.dumps({"command": list(command), "told": told}).encode() + b"\n")
             self._process.stdin.flush()
         ready, _, _ = select.select([self._process.stdout], [], [], _START_SECONDS)
         if not ready or self._process.stdout.readline() != _ARMED:
@@ -57,10 +57,20 @@ class Watchdog:
         if stdout is not None:
             stdout.close()
 
+    def take_back(self) -> None:
+        """Have it run its command now, and wait for that."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is not None:
+            with suppress(BrokenPipeError):
+                stdin.close()
+        self._process.wait()
+        if stdout is not None:
+            stdout.close()
+
 
 def main() -> None:
     """Be the watchdog: the command comes first on standard input; its end without a word is the alarm."""
-    command: list[str] = json.loads(sys.stdin.buffer.readline())
+    order = json.loads(sys.stdin.buffer.readline())
     sys.stdout.buffer.write(_ARMED)
     sys.stdout.buffer.flush()
     if sys.stdin.buffer.readline() == _DONE:
@@ -68,7 +78,11 @@ def main() -> None:
     for _ in range(_TRIES):
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_SECONDS, check=True
+                order["command"],
+                input=order["told"].encode(),
+                capture_output=True,
+                timeout=_COMMAND_SECONDS,
+                check=True,
             )
             return
 

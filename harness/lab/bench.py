@@ -37,6 +37,10 @@ class Bench:
         """Switch a host's power: ``off``, ``on``, ``cycle`` (both), or ``reboot`` it under power."""
         self._ask("power", host=host, how=how)
 
+    def powered(self, host: str) -> bool:
+        """Return whether a host has power."""
+        return bool(self._ask("powered", host=host))
+
     def hold(self, card: str, phase: str) -> None:
         """Withhold the end of ``phase``, now or when it comes; lab time does not pass it until released."""
         self._ask("hold", card=card, phase=phase)

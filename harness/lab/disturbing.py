@@ -28,6 +28,8 @@ def check_at_rest(host: Host, reach: Callable[[Host], AbstractContextManager[Rea
     from harness.cards.truth import read_truth
     from harness.leases.hold import held_by
 
+    if not host.cards:
+        return
     try:
         with reach(host) as reached:
             for card in host.cards.values():

@@ -24,12 +24,28 @@ _END_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class BmcDoor:
+    """Where the management controller of an emulated host is reached, and a throw-away login."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Door:
-    """Where a host of an emulated lab is reached."""
+    """Where a host of an emulated lab is reached, and its management controller, if it has one."""
 
     address: str
     port: int
     user: str
+    bmc: BmcDoor | None = None
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Door:
+        """Return what the lab says of a host."""
+        bmc = values.get("bmc")
+        return cls(values["address"], values["port"], values["user"], BmcDoor(**bmc) if bmc else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,7 @@ class Doors:
             faces=Path(values["faces"]),
             key_file=Path(values["key_file"]),
             known_hosts=Path(values["known_hosts"]),
-            hosts={name: Door(**door) for name, door in values["hosts"].items()},
+            hosts={name: Door.from_json(door) for name, door in values["hosts"].items()},
             controllers={
                 name: ControllerDoor(**door) for name, door in values.get("controllers", {}).items()
             },

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from harness.errors import BlockedError, ConfigurationError, DeadlineError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError
 from harness.hosts.access import Access
 from harness.lab.bench import Bench, PowerAct
 from harness.lab.disturbing import check_at_rest
@@ -17,6 +16,7 @@ from harness.lab.specification import specification
 
 if TYPE_CHECKING:
     from harness.inventory.model import Host, Inventory, Lab
+    from harness.lab.power.access import PowerAccess
     from harness.leases.holder import LeaseHolder
 
 #: What a host of a lab can offer, for scenarios that need it.
@@ -24,7 +24,6 @@ CAPABILITIES: Final = {
     "power": "its power can be switched",
     "bench": "its cards can be fitted, held and disturbed, as only emulated ones can",
 }
-_POWER_SECONDS = 120.0
 
 
 class RunningLab:
@@ -102,7 +101,8 @@ class RunningLab:
         :raises RefusedError: an update of a card in it runs, or another card stands there.
         :raises BlockedError: its power cannot be switched so.
         :raises LeasedError: somebody else has the lease of a card in it.
-        :raises InfrastructureError: the command that switches it failed, or the leases cannot be used.
+        :raises DeadlineError: it is not seen to be switched in time.
+        :raises InfrastructureError: what switches it refuses or does not answer, or leases cannot be used.
         """
         entry = self.entry.host(host)
         if not entry.can_power:
@@ -113,19 +113,51 @@ class RunningLab:
         self.leases.check_host(host)
         if how != "on" and not while_updating:
             check_at_rest(entry, self.leases.reach)
-        if entry.emulated:
+        access = self._power_access(entry)
+        if access is None or (entry.emulated and how == "reboot"):
             self._bench().power(host, how)
             return
-        steps = {"off": ("off",), "on": ("on",), "cycle": ("off", "on")}
-        if how not in steps:
-            raise BlockedError(f"The harness switches the power of {host} off and on; it does not {how} it.")
-        for step in steps[how]:
-            _switch(entry, step)
+        from harness.lab.power.acts import carry_out
 
-    def power_on_command(self, host: str) -> tuple[str, ...]:
-        """Return the command that switches a real ``host`` on; empty where it is emulated or has none."""
-        power = self.entry.host(host).power
-        return power.command.on if power is not None and power.command is not None else ()
+        carry_out(access, how)
+
+    def power_state(self, host: str) -> str:
+        """Return what the power of ``host`` is: ``on``, ``off``, else the words of its controller.
+
+        :raises BlockedError: nobody can see that. :raises InfrastructureError: the controller is silent.
+        """
+        entry = self.entry.host(host)
+        access = self._power_access(entry)
+        if access is not None:
+            from harness.lab.power.acts import state_of
+
+            return state_of(access)
+        if entry.emulated is None:
+            raise BlockedError(
+                f"Nobody can see the power of {host}.", hint="Give it `power` in the inventory."
+            )
+        return "on" if self._bench().powered(host) else "off"
+
+    def power_on_command(self, host: str) -> tuple[tuple[str, ...], str] | None:
+        """Return a command that switches ``host`` on, and what goes to its standard input.
+
+        None where its power goes with the emulated lab.
+        """
+        access = self._power_access(self.entry.host(host))
+        if access is None:
+            return None
+        from harness.lab.power.acts import on_command
+
+        return on_command(access)
+
+    def _power_access(self, host: Host) -> PowerAccess | None:
+        """Return by what the power of ``host`` is switched; None: by the bench, if at all."""
+        from harness.lab.power.access import emulated_access, power_access
+
+        if host.emulated is None:
+            return power_access(host)
+        bmc = self._started().hosts[host.name].bmc if host.emulated.bmc else None
+        return emulated_access(host.name, bmc.url, bmc.user, bmc.password) if bmc else None
 
     def _started(self) -> Doors:
         if self._doors is None:
@@ -192,25 +224,3 @@ def check_profiles_of(inventory: Inventory, entry: Lab) -> None:
         from harness.lab.profiles import check_emulated
 
         check_emulated(inventory)
-
-
-def _switch(host: Host, step: str) -> None:
-    assert host.power is not None and host.power.command is not None
-    command = host.power.command.off if step == "off" else host.power.command.on
-    try:
-        result = subprocess.run(
-            command, capture_output=True, text=True, timeout=_POWER_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except FileNotFoundError as error:
-        raise InfrastructureError(
-            f"The power of {host.name} was not switched: no program {command[0]!r}."
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise DeadlineError(
-            f"The command that switches {host.name} {step} did not end within {_POWER_SECONDS:g} s."
-        ) from error
-    if result.returncode:
-        said = (result.stderr or result.stdout).strip()[-300:]
-        raise InfrastructureError(
-            f"The power of {host.name} was not switched {step}: exit code {result.returncode}: {said}"
-        )

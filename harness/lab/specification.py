@@ -97,6 +97,7 @@ def _host(host: Host, base: Path, lab: Lab) -> dict[str, Any]:
         "generation": generation,
         "era": era,
         "tool_defects": list(host.emulated.tool_defects),
+        "bmc": host.emulated.bmc,
         "cards": [_card(host, card, base) for card in host.cards.values()],
     }
 

@@ -78,11 +78,11 @@ class Fakes:
                 assert host == "one"
                 return capability in fakes.capabilities
 
-            def power(self, host: str, how: str) -> None:
+            def power(self, host: str, how: str, *, while_updating: bool = False) -> None:
                 fakes.ask("power", how)
 
-            def power_on_command(self, host: str) -> tuple[str, ...]:
-                return fakes.power_on
+            def power_on_command(self, host: str) -> tuple[tuple[str, ...], str] | None:
+                return (fakes.power_on, "") if fakes.power_on else None
 
         return FakeLab()
 

@@ -163,7 +163,7 @@ def test_power_is_a_capability(lab: Any) -> None:
 
 def test_real_power_is_switched_by_its_command(lab: Any) -> None:
     lab.power("reached", "off")
-    with pytest.raises(InfrastructureError, match="not switched on: exit code 1"):
+    with pytest.raises(InfrastructureError, match="switches reached on failed: exit code 1"):
         lab.power("reached", "on")
     with pytest.raises(BlockedError, match="reboot"):
         lab.power("reached", "reboot")

@@ -1,0 +1,108 @@
+"""What a Redfish service's answers mean (DSP0266, DSP0268): a computer's power, its reset action, errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from harness.errors import BlockedError, InfrastructureError
+from harness.lab.power.switch import Power, Reading
+
+SYSTEMS: Final = "/redfish/v1/Systems"
+SESSIONS: Final = "/redfish/v1/SessionService/Sessions"
+_RESET: Final = "#ComputerSystem.Reset"
+#: What cuts or gives the power at once; a graceful shutdown is no power cut. The first that is offered.
+_RESET_TYPES: Final[Mapping[Power, tuple[str, ...]]] = {"off": ("ForceOff",), "on": ("On", "ForceOn")}
+_STATES: Final[Mapping[str, Power]] = {"On": "on", "Off": "off"}
+_LONGEST: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A computer: what its power is, where it is reset, the reset types that it takes (empty: not told)."""
+
+    power: Reading
+    target: str
+    offered: tuple[str, ...]
+
+    def reset_type(self, to: Power) -> str:
+        """Return the reset type that switches it. :raises BlockedError: it takes none such."""
+        if not self.target:
+            raise BlockedError("The controller's computer has no reset action; its power cannot be switched.")
+        wanted = _RESET_TYPES[to]
+        found = next((kind for kind in wanted if kind in self.offered or not self.offered), None)
+        if found is None:
+            raise BlockedError(
+                f"The controller switches a computer by {', '.join(self.offered)}, and not by {wanted[0]}."
+            )
+        return found
+
+
+def document(data: bytes, what: str) -> dict[str, Any]:
+    """Return a JSON object. :raises InfrastructureError: it is none: who answers is no Redfish service."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InfrastructureError(
+            f"{what} is no Redfish document: {data[:60].decode(errors='replace')!r}.",
+            hint="Is `url` that of the controller, without a path?",
+        )
+    return found
+
+
+def system_of(data: bytes) -> System:
+    """Return the computer that a ComputerSystem resource describes."""
+    found = document(data, "What describes the computer")
+    action = _mapping(_mapping(found.get("Actions")).get(_RESET))
+    offered = action.get("ResetType@Redfish.AllowableValues")
+    power = found.get("PowerState")
+    return System(
+        Reading(_STATES.get(power) if isinstance(power, str) else None, str(power)[:_LONGEST]),
+        local_path(action.get("target")),
+        tuple(str(kind) for kind in offered) if isinstance(offered, list) else (),
+    )
+
+
+def only_member(data: bytes) -> str:
+    """Return the path of a collection's only member. :raises InfrastructureError: it has none, or several."""
+    members = document(data, "The list of computers").get("Members")
+    listed = members if isinstance(members, list) else []
+    paths = [path for path in (local_path(_mapping(one).get("@odata.id")) for one in listed) if path]
+    if len(paths) != 1:
+        raise InfrastructureError(
+            f"The controller has {len(paths)} computers: {', '.join(paths)[:_LONGEST] or 'none'}.",
+            hint="Say which one: `power: {redfish: {system: ...}}`.",
+        )
+    return paths[0]
+
+
+def local_path(value: object) -> str:
+    """Return a path on the service itself; empty for anything else: a login is never sent elsewhere."""
+    plain = isinstance(value, str) and value.startswith("/") and not value.startswith("//")
+    return str(value) if plain and str(value).isprintable() and "\\" not in str(value) else ""
+
+
+def told(status: int, body: bytes) -> str:
+    """Return what an error says: its extended messages, else its message, else what its status means."""
+    try:
+        error = _mapping(_mapping(json.loads(body)).get("error"))
+    except (ValueError, RecursionError):
+        error = {}
+    infos = error.get("@Message.ExtendedInfo")
+    listed = infos if isinstance(infos, list) else []
+    said = [str(one["Message"]) for one in map(_mapping, listed) if one.get("Message")]
+    try:
+        meaning = HTTPStatus(status).phrase
+    except ValueError:
+        meaning = "an unknown status"
+    text = " ".join(said) or str(error.get("message") or "") or meaning
+    return f"{status}: {text[:_LONGEST]}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,116 @@
+"""Power by Redfish: a controller that does what it says, and ones that are slow, stuck, busy, or idle."""
+
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bmc import Bmc, Machine
+
+from harness.errors import DeadlineError, InfrastructureError, UnreachableError
+from harness.lab.power.access import PowerAccess, RedfishAccess
+from harness.lab.power.acts import carry_out, state_of
+from harness.lab.power.redfish import Redfish
+from harness.registry.tls import LabAuthority
+
+SYSTEM = "/redfish/v1/Systems/1"
+
+
+def power(access: RedfishAccess, deadline: float = 30) -> PowerAccess:
+    return PowerAccess("worker-1", access, deadline)
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_power_goes_off_and_on_and_is_seen_so(bmc: Any, session: bool) -> None:
+    by = power(replace(bmc.access, session=session))
+    carry_out(by, "off")
+    assert not bmc.machine.powered and state_of(by) == "off"
+    carry_out(by, "on")
+    assert bmc.machine.powered and state_of(by) == "on"
+    carry_out(by, "cycle")
+    assert bmc.machine.powered and bmc.machine.cuts == 2
+
+
+def test_a_session_is_ended(bmc: Any) -> None:
+    assert state_of(power(replace(bmc.access, session=True))) == "on"
+    assert [method for method, path in bmc.requests if "Sessions" in path] == ["POST", "DELETE"]
+
+
+@pytest.mark.parametrize("system", ["1", SYSTEM])
+def test_the_computer_may_be_named(bmc: Any, system: str) -> None:
+    assert state_of(power(replace(bmc.access, system=system))) == "on"
+    assert {path for _, path in bmc.requests} == {SYSTEM}
+
+
+def test_one_that_is_slow_is_waited_for(bmc: Any) -> None:
+    bmc.machine.conditions.add("bmc-slow")  # 202, then PoweringOff three times
+    carry_out(power(bmc.access), "off")
+    assert bmc.requests.count(("GET", SYSTEM)) >= 5
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("bmc-ignores", r"took the request, and what it said last is 'On'"),
+        ("bmc-stuck", r"took the request, and what it said last is 'PoweringOff'"),
+        ("bmc-busy", r"took no request; the last .* with 503: The service is temporarily unavailable"),
+    ],
+)
+def test_one_that_does_not_switch(bmc: Any, condition: str, said: str) -> None:
+    bmc.machine.conditions.add(condition)
+    with pytest.raises(DeadlineError, match=said):
+        carry_out(power(bmc.access, 0.5), "off")
+    assert bmc.machine.powered
+
+
+def test_one_that_is_busy_for_a_moment(bmc: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bmc.machine.conditions.add("bmc-busy")
+    asked: list[str] = []
+    ask: Callable[..., Any] = Redfish.state
+
+    def state(self: Redfish, seconds: float) -> Any:
+        asked.append("state")
+        if len(asked) == 3:
+            bmc.machine.conditions.clear()
+        return ask(self, seconds)
+
+    monkeypatch.setattr(Redfish, "state", state)
+    carry_out(power(bmc.access), "off")
+    assert not bmc.machine.powered
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_login_that_is_refused_is_tried_once(bmc: Any, session: bool) -> None:
+    wrong = replace(bmc.access, password="canary-wrong", session=session)
+    with pytest.raises(InfrastructureError, match=r"with 401: .*It was tried once, as 'admin'") as failure:
+        carry_out(power(wrong, 3600), "off")
+    assert len(bmc.requests) == 1
+    assert "canary" not in "".join(traceback.format_exception(failure.value))
+
+
+def test_an_error_says_what_the_service_says(bmc: Any) -> None:
+    with (
+        closing(Redfish("worker-1", replace(bmc.access, system="2"))) as switch,
+        pytest.raises(
+            InfrastructureError, match=r"404: The resource at the URI '/redfish/v1/Systems/2' was not"
+        ),
+    ):
+        switch.state(10)
+
+
+def test_nobody_there(bmc: Any) -> None:
+    with pytest.raises(UnreachableError, match="does not answer"):
+        state_of(power(replace(bmc.access, url="http://127.0.0.1:1")))
+
+
+def test_certificates_are_checked_unless_it_is_said_not_to(tmp_path: Path) -> None:
+    authority = LabAuthority(tmp_path / "tls")
+    with Bmc(Machine(), authority) as served:
+        with pytest.raises(InfrastructureError, match=r"certificate of .* is not trusted") as failure:
+            state_of(power(served.access))
+        assert "ca_file" in failure.value.hint and served.requests == []
+        assert state_of(power(replace(served.access, ca_file=str(authority.file)))) == "on"
+        assert state_of(power(replace(served.access, insecure=True))) == "on"
