@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ LARGEST_IMAGE: Final = 0x3800000
 #: Seconds. What hosts log is put in order by their clocks; and those that are minutes apart refuse each
 #: other's tokens and certificates.
 SKEW: Final = 5.0
+_NUMBER: Final = re.compile(r"[0-9]{1,15}")
 _KERNEL: Final = "/proc/sys/kernel/osrelease"
 #: What the harness runs on a host with cards beside the vendor's tools.
 _NEEDED: Final = {"flock": "util-linux", "sha256sum": "coreutils"}
@@ -91,7 +93,7 @@ def _account(entry: Host, said: CommandResult) -> Check:
 def clock_check(said: CommandResult, moment: Moment) -> Check:
     """Return how far a host's clock is from this machine's, as far as the exchange shows it."""
     text = said.stdout.strip()
-    if not text.isdigit() or len(text) > 12:
+    if _NUMBER.fullmatch(text) is None:
         return warn("clock", f"it does not say its time: {said.text.strip()[:80]!r}", "See: date -u +%s")
     # The host's second began at `at`, and was read between `began` and `ended`.
     at = int(text)
@@ -105,7 +107,7 @@ def clock_check(said: CommandResult, moment: Moment) -> Check:
 def space_check(folder: str, said: CommandResult) -> Check:
     """Return whether an image of any size finds room in the folder for images."""
     words = said.stdout.rstrip().rsplit("\n", 1)[-1].split()
-    if said.exit_code != 0 or len(words) < 6 or not words[3].isdigit():
+    if said.exit_code != 0 or len(words) < 6 or _NUMBER.fullmatch(words[3]) is None:
         why = said.stderr.strip().rpartition("\n")[2][-200:] or "`df` said nothing"
         return bad(
             "upload_dir", f"{folder}: {why}", "Make it, or name another: `upload_dir` in the inventory."

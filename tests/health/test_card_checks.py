@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.cards import FileCard, add_card, attributes_of
 
 from harness.cards.truth import CardTruth
 from harness.health.card_checks import idle_check, updater, wear_check
 from harness.health.checks import Check, Grade, worst
-from harness.health.host_checks import LARGEST_IMAGE, Moment, clock_check, space_check
+from harness.health.host_checks import (
+    LARGEST_IMAGE,
+    Moment,
+    clock_check,
+    host_checks,
+    host_questions,
+    space_check,
+)
 from harness.health.known_troubles import tool_checks, version_of
 from harness.health.looking import look_at_card, look_at_host
 from harness.hosts.local import LocalHost
@@ -24,6 +33,10 @@ from harness.inventory.model import Card, Host
 from harness.judgement.values import NOT_EXPOSED, Unknown
 
 MAC, OTHER = "64:4c:36:00:12:a0", "64:4c:36:00:12:b0"
+#: A host without cards is asked nothing more, whatever it says.
+HOST = Host.model_validate({"name": "one", "local": True})
+ASKED = host_questions(HOST)
+NOBODY: Any = None
 ADDRESS, ELSEWHERE = "0000:b2:00.0", "0000:b4:00.0"
 
 
@@ -299,6 +312,23 @@ def test_versions_are_read_from_what_tools_say(text: str, version: tuple[int, ..
 
 def test_an_old_tool_is_well_with_drivers_that_do_not_transfer() -> None:
     assert list(tool_checks(CardTruth(generation="B"), "fpgasupdate 1.4.1")) == []
+
+
+@given(st.text(), st.text(), st.integers(-1, 255))
+def test_no_text_of_a_host_is_an_error(out: str, err: str, code: int) -> None:
+    """Whatever a damaged host answers: a check says something of it, and what is bad has a hint."""
+    answer = said(out, code, err)
+    for check in (clock_check(answer, Moment(0.0, 1.0)), space_check("/images", answer)):
+        assert check.finding
+        assert check.grade is Grade.OK or check.hint
+    assert isinstance(updater(out, ADDRESS), str)
+    assert version_of(out) is None or version_of(out) >= (0, 0, 0)
+
+
+@given(st.lists(st.text(max_size=30), min_size=len(ASKED), max_size=len(ASKED)), st.integers(0, 127))
+def test_nor_are_all_of_its_answers_together(answers: list[str], code: int) -> None:
+    results = [said(text, code) for text in answers]
+    assert all(check.name for check in host_checks(HOST, NOBODY, results, Moment(0.0, 1.0)))
 
 
 def test_a_host_without_cards_needs_no_tools(tmp_path: Path) -> None:
