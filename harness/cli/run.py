@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.campaigns import SeedOption, TargetsArgument, campaign_of, is_there
+from harness.cli.campaigns import DurationOption, SeedOption, TargetsArgument, campaign_of, is_there
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
@@ -47,7 +47,7 @@ _EPILOG = """Examples:
 
   hil run testplans/regression --device subcloud1 -o json
 
-  hil run soak-cards --seed 7
+  hil run soak-cards --seed 7 --duration "30 min" -n 4
 
   hil run qualification-cards --lab rack7 --irreversible root-key --plan-only
 
@@ -87,6 +87,7 @@ def run(
     ] = None,
     allure: Annotated[Path | None, typer.Option(help="Write Allure results to this folder.")] = None,
     seed: SeedOption = None,
+    duration: DurationOption = None,
     workers: WorkersOption = "0",
     leases: LeasesOption = None,
     lease_wait: LeaseWaitOption = 0.0,
@@ -100,7 +101,7 @@ def run(
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
-    meant = campaign_of(targets, seed)
+    meant = campaign_of(targets, seed, duration)
     _check(meant.places)
     accepted = _accepted([*(allow_blocked or []), *meant.may_be_blocked], meant.places)
     lab_name = _check_lab(inventory, lab or meant.lab, device or [], registry, irreversible)

@@ -58,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add_options(group)
     group.addoption("--hil-campaign", metavar="FILE", help="run this campaign")
+    group.addoption("--hil-duration", metavar="TIME", help="how long a campaign goes on, in place of its own")
     group.addoption("--hil-seed", metavar="NUMBER", type=int, help="the seed of its random order")
     group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(

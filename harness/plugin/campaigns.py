@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.judgement.records import Intent
 from harness.plugin.judging import AS_STATED, run_state_of
 from harness.plugin.markers import REQUIREMENT, WEAR
+from harness.plugin.rounds import Idle, RoundItems, item_of, numbered
 from harness.plugin.scenario import device_of
+from harness.plugin.scheduling import CAMPAIGN
 from harness.plugin.session import SEED_KEY, SESSION, HilSession
+from harness.report.files import write_whole
+from harness.scenarios.campaign_course import DURATION, Cell, Course, Turn
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -27,27 +28,23 @@ if TYPE_CHECKING:
     from harness.judgement.judge import Judgement
     from harness.scenarios.campaigns import Campaign, Selection
 
-#: The parameter that tells the rounds of one scenario apart.
-_ROUND = "hil_round"
 FILE_NAME = "campaign.json"
-#: How the reason begins for which a soak ends as it should.
-_OVER = "the duration"
-_STOPS = {"not_as_stated": "are not as stated", "could_not_run": "could not run"}
+#: What workers tell the controlling process of their items, while it runs.
+COSTS = ".campaign-costs.json"
 
 
 class CampaignRun:
-    """A pytest plugin: chooses, repeats and orders what was collected, and leaves out what is over budget."""
+    """A pytest plugin: chooses what runs, makes it round by round, and leaves out what is over budget.
+
+    Where workers run it, the controlling process has the course, and each worker the items.
+    """
 
     def __init__(self, campaign: Campaign, config: pytest.Config) -> None:
         self._campaign = campaign
         self._config = config
         self._seed: int = config.getoption("hil_seed")
-        self._began: float | None = None
-        self._planned = 0
+        self._course: Course | None = None
         self._ran = 0
-        self._counts: Counter[str] = Counter()
-        #: Why scenarios were left out -> how many.
-        self._left: Counter[str] = Counter()
 
     @property
     def _session(self) -> HilSession:
@@ -55,48 +52,38 @@ class CampaignRun:
 
     def facts(self) -> dict[str, Any]:
         """Return what is known of the campaign so far, as the history and ``campaign.json`` have it."""
-        campaign = self._campaign
+        campaign, course = self._campaign, self._course
         order = {"order": campaign.order, **({"seed": self._seed} if campaign.order == "random" else {})}
-        facts = {"campaign": campaign.name, "file": str(campaign.path), **order, "rounds": campaign.rounds}
-        if self._began is None:
+        facts: dict[str, Any] = {"campaign": campaign.name, "file": str(campaign.path), **order}
+        if campaign.rounds is not None:
+            facts["rounds"] = campaign.rounds
+        if course is None or not self._ran:
             return facts
+        left = course.left(self._ran)
         return facts | {
-            "seconds": round(self._seconds(), 1),
-            "planned": self._planned,
+            "rounds": course.rounds if campaign.rounds is None else campaign.rounds,
+            "seconds": round(course.seconds, 1),
+            "planned": course.planned,
             "ran": self._ran,
-            "left": self.left_out,
-            "partial": any(not why.startswith(_OVER) for why in self._left),
+            "left": left,
+            "partial": any(not why.startswith(DURATION) for why in left),
         }
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Why scenarios were left out -> how many."""
-        return dict(self._left)
 
     # -- what runs ------------------------------------------------------------------------------------
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Make an item of each round, which its node id names."""
-        if self._campaign.rounds > 1:
-            metafunc.fixturenames.append(_ROUND)
-            rounds = range(1, self._campaign.rounds + 1)
-            metafunc.parametrize(_ROUND, rounds, ids=[f"round{number}" for number in rounds])
-
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose and order; leave out what would cost more updates of a real card than the budget has."""
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Choose what a round has, in the order of the campaign."""
         chosen = self._chosen(items)
-        if self._campaign.order == "random":
-            Random(self._seed).shuffle(chosen)
-        chosen.sort(key=_round_of)  # keeps the order within each round
-        affordable = set(map(id, self._affordable(chosen)))
-        kept = [item for item in chosen if id(item) in affordable]
-        self._config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
-        self._planned = len(chosen)
-        self._left[self._out_of_flashes()] += len(chosen) - len(kept)
-        self._left += Counter()  # forgets what is zero
+        kept = set(chosen)
+        self._config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = chosen
+        if self._workers or self._session.worker:
+            return
+        self._course = Course([self._cell(item) for item in items], self._campaign, self._seed)
+        if self._config.option.collectonly and self._campaign.rounds is not None:
+            turns = iter(self._course.next, None)
+            items[:] = [self._item(chosen, turn) for turn in turns]
 
     def _chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         chosen: dict[pytest.Item, None] = {}
@@ -109,78 +96,119 @@ class CampaignRun:
             chosen |= dict.fromkeys(found)
         return list(chosen)
 
-    def _affordable(self, items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
-        """Yield what the budget of updates allows: first one cell of every scenario, then their others."""
-        nth: Counter[tuple[int, str]] = Counter()
-        by_need: list[tuple[int, int, pytest.Item]] = []
-        for item in items:
-            key = (_round_of(item), item.nodeid.partition("[")[0])
-            by_need.append((key[0], nth[key], item))
-            nth[key] += 1
-        spent: Counter[str] = Counter()
-        for _, _, item in sorted(by_need, key=lambda each: each[:2]):
-            card, cost = self._cost(item)
-            if card and self._campaign.budget.flashes is not None:
-                if spent[card] + cost > self._campaign.budget.flashes:
-                    continue
-                spent[card] += cost
-            yield item
-
-    def _cost(self, item: pytest.Item) -> tuple[str, int]:
-        """Return the real card that an item wears, and by how many updates; no card where it wears none."""
-        host, slash, _ = (card := device_of(item)).partition("/")
+    def _cell(self, item: pytest.Item) -> Cell:
+        """Return an item with the real card that it wears, and by how many updates."""
+        scenario, device = item.nodeid.partition("[")[0], device_of(item)
+        host, slash, _ = device.partition("/")
         if not slash or host not in self._session.lab_entry.hosts or not self._session.is_real(host):
-            return "", 0
+            return Cell(scenario, device)
         marker = item.get_closest_marker(WEAR)
         flashes = marker.args[0] if marker else int("flash" in getattr(item, "fixturenames", ()))
-        return (card, flashes) if flashes else ("", 0)
+        return Cell(scenario, device, device if flashes else "", flashes)
 
-    def _out_of_flashes(self) -> str:
-        return f"the budget of {self._campaign.budget.flashes} updates of each real card is used up"
+    def _item(self, items: Sequence[pytest.Item], turn: Turn) -> pytest.Item:
+        return items[turn.at] if self._campaign.rounds == 1 else item_of(items[turn.at], turn.number)
 
-    # -- when it ends ---------------------------------------------------------------------------------
+    @property
+    def _workers(self) -> bool:
+        return bool(self._config.getoption("numprocesses", None))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run one turn after the other until something ends it, where this process runs them itself."""
+        collected = not session.testsfailed or session.config.option.continue_on_collection_errors
+        course = self._course
+        if course is None or self._workers or not collected or session.config.option.collectonly:
+            return None  # pytest's own, or xdist's, says what there is to say
+        turn = course.next()
+        item = self._item(session.items, turn) if turn else None
+        while item is not None:
+            following = course.next()
+            upcoming = self._item(session.items, following) if following else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=upcoming)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+            item = None if course.over else upcoming
+        return True
+
+    # -- workers --------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Leave out what comes when the campaign is over, or its budget is used up."""
-        if why := self._over(item):
-            self._left[why] += 1
+        """Let a scenario of a real card make no more updates than were reserved for it; do nothing idly."""
+        if isinstance(item, Idle):
             return True
+        cell = self._cell(item)
+        if cell.card and self._campaign.budget.flashes is not None:
+            self._session.wear.allow(cell.card, cell.cost)
         return None
 
-    def _over(self, item: pytest.Item) -> str:
-        campaign, seconds = self._campaign, self._seconds()
-        for kind, most in campaign.stop.model_dump(exclude_none=True).items():
-            if self._counts[kind] >= most:
-                return f"it was to stop after {most} that {_STOPS[kind]}"
-        if campaign.budget.time is not None and seconds >= campaign.budget.time:
-            return f"the budget of {campaign.budget.time:g} s is used up"
-        if campaign.duration is not None and seconds >= campaign.duration:
-            return f"{_OVER} of {campaign.duration:g} s is over"
-        card, _ = self._cost(item)
-        if card and campaign.budget.flashes is not None and self._flashed(card) >= campaign.budget.flashes:
-            return self._out_of_flashes()
-        return ""
+    def began_workers(self, ids: Sequence[str], cell_of: Callable[[str], Cell]) -> Course:
+        """Return the course of a campaign whose items workers have collected."""
+        costs = self._costs()
+        cells = [replace(cell_of(each), **costs.get(each, {})) for each in ids]
+        self._course = Course(cells, self._campaign, self._seed)
+        return self._course
 
-    def _seconds(self) -> float:
-        return 0.0 if self._began is None else time.monotonic() - self._began
+    def name_of(self, nodeid: str, turn: Turn) -> str:
+        """Return the node id of a scenario in its round."""
+        return nodeid if self._campaign.rounds == 1 else numbered(nodeid, turn.number)
 
-    def _flashed(self, card: str) -> int:
-        records = self._session.opened.records if self._session.opened is not None else ()
-        return sum(
-            isinstance(record, Intent) and record.operation == "flash" and record.subject.name == card
-            for record in records
-        )
+    def _costs(self) -> dict[str, dict[str, Any]]:
+        """Return what workers have said that their items cost; nothing where no budget asks for it."""
+        try:
+            found: dict[str, dict[str, Any]] = json.loads(self._told.read_text(encoding="utf-8"))
+            return found
+        except FileNotFoundError:
+            return {}
+
+    @property
+    def _told(self) -> Path:
+        return self._session.run_dir / COSTS
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say how it runs, with the seed by which it runs so again; a worker says what its items cost."""
+        if not self._session.worker:
+            if self._course is not None:
+                self._begun()
+            return
+        cells = {item.nodeid: self._cell(item) for item in session.items}
+        if self._campaign.budget.flashes is not None and any(cell.card for cell in cells.values()):
+            said = {name: {"card": cell.card, "cost": cell.cost} for name, cell in cells.items() if cell.card}
+            self._told.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._told, json.dumps(said), what="The costs of scenarios", hint="Make room.")
+        session.items = RoundItems(session.items, session, single=self._campaign.rounds == 1)
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Say it once, where workers collect."""
+        if self._course is None:
+            self._begun()
+
+    def _begun(self) -> None:
+        """Say how it runs, once it is known what there is."""
+        facts, rounds = self.facts(), self._campaign.rounds
+        how_often = f", {rounds} rounds" if rounds is not None and rounds > 1 else ""
+        if rounds is None:
+            how_often = f", rounds for {self._campaign.duration:g} s"
+        told = f"campaign {facts['campaign']}: {_order(facts)}{how_often}"
+        self._config.hook.pytest_hil_campaign_begun(told=told, rounds=rounds)
+
+    # -- when it ends ---------------------------------------------------------------------------------
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what the campaign may be stopped by."""
-        if report.failed and report.when != "teardown":
+        """Count what the campaign may be stopped by, as it arrives."""
+        if self._course is not None and report.failed and report.when != "teardown":
             stated = (AS_STATED, "no") in report.user_properties or not run_state_of(report)
-            self._counts["not_as_stated" if stated else "could_not_run"] += 1
+            self._course.counted("not_as_stated" if stated else "could_not_run")
 
     def pytest_runtest_logstart(self) -> None:
         """Note when the first scenario begins."""
-        self._began = time.monotonic() if self._began is None else self._began
+        if self._course is not None:
+            self._course.begin()
 
     def pytest_runtest_logfinish(self) -> None:
         """Count what ran."""
@@ -188,29 +216,13 @@ class CampaignRun:
 
     # -- what is said of it ---------------------------------------------------------------------------
 
-    def pytest_collection_finish(self) -> None:
-        """Say how it runs, with the seed by which it runs so again."""
-        self._begun(self._planned)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Say it once, where workers collect."""
-        if not self._planned:
-            self._begun(len(ids))
-
-    def _begun(self, planned: int) -> None:
-        self._planned = planned
-        facts = self.facts()
-        rounds = f", {facts['rounds']} rounds" if facts["rounds"] > 1 else ""
-        self._config.hook.pytest_hil_campaign_begun(
-            told=f"campaign {facts['campaign']}: {_order(facts)}{rounds}"
-        )
-
     def pytest_hil_run_judged(self, run_dir: Path, judgement: Judgement) -> None:
         """Write what became of it beside the run's results."""
         facts = self.facts()
         with suppress(OSError):  # a full disk: it is told all the same
             (run_dir / FILE_NAME).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        with suppress(OSError):
+            self._told.unlink()
         self._config.hook.pytest_hil_campaign_over(campaign=facts)
 
     @pytest.hookimpl(trylast=True)
@@ -225,7 +237,7 @@ def told(facts: dict[str, Any]) -> Iterator[str]:
     if "ran" in facts:
         yield f"campaign    {facts['campaign']}: {facts['ran']} of {facts['planned']} ran, {_order(facts)}"
         for why, count in facts["left"].items():
-            yield f"            {'' if why.startswith(_OVER) else 'PARTIAL: '}{why}: {count} left out"
+            yield f"            {'' if why.startswith(DURATION) else 'PARTIAL: '}{why}: {count} left out"
 
 
 def _order(facts: dict[str, Any]) -> str:
@@ -237,7 +249,7 @@ def begin(config: pytest.Config) -> None:
 
     :raises ConfigurationError: the campaign is wrong, or cannot be run in this way.
     """
-    from harness.scenarios.campaigns import SUFFIX, load_campaign
+    from harness.scenarios.campaigns import SUFFIX, load_campaign, seconds_of
 
     options, session = config.option, config.stash[SESSION]
     named = [arg for arg in config.args if arg.endswith(SUFFIX)]
@@ -246,10 +258,13 @@ def begin(config: pytest.Config) -> None:
     if named:
         options.hil_campaign = named[0]
     campaign = load_campaign(Path(options.hil_campaign))
-    if campaign.in_one_process and (session.worker or config.getoption("numprocesses", None)):
+    if options.hil_duration is not None:
+        duration = seconds_of(options.hil_duration, "--duration")
+        campaign = campaign.model_copy(update={"duration": duration})
+    if config.getoption("numprocesses", None) and config.getoption("dist", "load") != "load":
         raise ConfigurationError(
-            f"The campaign {campaign.name} ends by what happens in it, and so runs in one process.",
-            hint="Leave -n out, or its stop, duration and budget.",
+            f"The campaign {campaign.name} shares its scenarios out among workers itself.",
+            hint="Leave --dist out.",
         )
     if options.hil_seed is None:
         of_the_run = getattr(config, "workerinput", {}).get(SEED_KEY, campaign.seed)
@@ -261,12 +276,7 @@ def begin(config: pytest.Config) -> None:
         config.args[:] = [str(selection.path) for selection in campaign.scenarios]
     run = CampaignRun(campaign, config)
     session.campaign = run.facts()
-    config.pluginmanager.register(run, "hil-campaign-run")
-
-
-def _round_of(item: pytest.Item) -> int:
-    callspec = getattr(item, "callspec", None)
-    return int(callspec.params.get(_ROUND, 1)) if callspec else 1
+    config.pluginmanager.register(run, CAMPAIGN)
 
 
 def _selects(selection: Selection, item: pytest.Item) -> bool:

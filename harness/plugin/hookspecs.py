@@ -49,8 +49,11 @@ def pytest_hil_run_judged(run_dir: Path, judgement: Judgement) -> None:
 
 
 @pytest.hookspec
-def pytest_hil_campaign_begun(told: str) -> None:
-    """Called when the scenarios of a campaign are chosen: its order, seed and rounds in words."""
+def pytest_hil_campaign_begun(told: str, rounds: int | None) -> None:
+    """Called when the scenarios of a campaign are chosen: its order, seed and rounds in words.
+
+    ``rounds``: how often each runs at most; None: nobody knows.
+    """
 
 
 @pytest.hookspec

@@ -34,7 +34,9 @@ class Progress:
             self._out, self._own = stream, False
         self._lab = lab
         self._began = time.monotonic()
-        self._total = self._done = self._wrong = 0
+        self._total = self._done = self._wrong = self._a_round = 0
+        #: How often each scenario runs at most; None: nobody knows.
+        self._rounds: int | None = 1
         self._running: dict[str, str] = {}
         self._doing = ""
         self._told: set[tuple[str, str]] = set()
@@ -64,9 +66,11 @@ class Progress:
         """Learn it from the first worker."""
         self._collected(len(ids))
 
-    def pytest_hil_campaign_begun(self, told: str) -> None:
+    def pytest_hil_campaign_begun(self, told: str, rounds: int | None) -> None:
         """Say how a campaign runs."""
+        self._rounds = rounds
         self.line(told)
+        self._say_how_many()
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Show the scenario that begins."""
@@ -119,9 +123,18 @@ class Progress:
     # -- drawing --------------------------------------------------------------------------------------
 
     def _collected(self, count: int) -> None:
-        if count and not self._total:
-            self._total = count
-            self.line(f"{count} {'scenario' if count == 1 else 'scenarios'} on the lab {self._lab}")
+        if count and not self._a_round:
+            self._a_round = count
+            self._say_how_many()
+
+    def _say_how_many(self) -> None:
+        """Say how many scenarios there are, once that is known."""
+        if self._total or not self._a_round:
+            return
+        self._total = self._a_round * (self._rounds or 1)
+        of_each = "" if self._rounds is not None else " a round"
+        what = "scenario" if self._total == 1 else "scenarios"
+        self.line(f"{self._total} {what}{of_each} on the lab {self._lab}")
 
     def _tell(self, word: str, report: pytest.TestReport) -> None:
         """Tell what happened once for each reason: a host that is gone concerns many scenarios."""
@@ -152,7 +165,8 @@ class Progress:
         seconds = int(time.monotonic() - self._began)
         wrong = f", {self._wrong} not as stated" if self._wrong else ""
         left = max(0, self._total - self._done - len(self._running))
-        head = f"{self._done + 1}/{self._total}, {left} left{wrong}, {seconds // 60}:{seconds % 60:02}"
+        of = f"/{self._total}, {left} left" if self._rounds is not None else ""
+        head = f"{self._done + 1}{of}{wrong}, {seconds // 60}:{seconds % 60:02}"
         file = nodeid.split("::", 1)[0].rsplit("/", 1)[-1]
         text = "  ".join(filter(None, (head, f"{file}::{title}", self._doing)))
         return text[: self._columns() - 1]

@@ -11,6 +11,9 @@ from xdist.scheduler import LoadScheduling, LoadScopeScheduling  # type: ignore[
 from harness.errors import HarnessError
 from harness.plugin.session import SESSION, HilSession
 
+#: The plugin of a run that is a campaign.
+CAMPAIGN = "hil-campaign-run"
+
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
@@ -78,10 +81,21 @@ def _device(nodeid: str, names: Collection[str]) -> str:
     return next((n for n in names if f"-{n}-" in f"-{values.rstrip(']')}-"), "") if bracket else ""
 
 
-def scheduling(config: pytest.Config, log: Any) -> Scheduling | None:
+def _group(nodeid: str, session: HilSession) -> str:
+    """Return what a test keeps from others while it runs: a real host, or a device; empty: nothing."""
+    device = _device(nodeid, _cards(session))
+    host = device.partition("/")[0]
+    return host if device and host in session.lab_entry.hosts and session.is_real(host) else device
+
+
+def scheduling(config: pytest.Config, log: Any) -> Any:
     """Return the scheduling of a run whose distribution nobody chose otherwise; None where somebody did."""
     if config.getoption("dist", "no") != "load":
         return None
+    if (run := config.pluginmanager.get_plugin(CAMPAIGN)) is not None:
+        from harness.plugin.campaign_workers import ByCampaign
+
+        return ByCampaign(config, run, lambda nodeid: _group(nodeid, config.stash[SESSION]))
     return Scheduling(config, log, lambda: _cards(config.stash[SESSION]))
 
 

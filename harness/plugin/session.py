@@ -15,6 +15,7 @@ from harness.errors import BlockedError, ConfigurationError, HarnessError, Infra
 from harness.health.states import Event
 from harness.interruption import obey_once
 from harness.plugin.devices import Devices
+from harness.plugin.wear import Wear
 from harness.plugin.workers import Workers
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class HilSession:
         self.misconfigured: ConfigurationError | None = None
         #: Cards that a campaign names; what the lab lacks of them blocks its scenarios.
         self.expected: tuple[str, ...] = ()
+        #: The updates of real cards that a campaign has reserved.
+        self.wear = Wear()
         #: What is known of the campaign when the run begins, for its history.
         self.campaign: Mapping[str, Any] = {}
         #: Whether allure-pytest collects results in this run.
@@ -299,9 +302,14 @@ class HilSession:
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
                 settle=SETTLE if host.real else _EMULATED_SETTLE,
-                fence=partial(self.lab.leases.check, name),
+                fence=partial(self._fence, name),
             )
         return self._cards[name]
+
+    def _fence(self, card: str) -> None:
+        """Return if ``card`` may be written to now: its lease is ours, and a campaign has reserved it."""
+        self.lab.leases.check(card)
+        self.wear.check(card, self.history.records)
 
     def finish(self, *, interrupted: bool) -> list[HarnessError]:
         """Record the end, then close connections, lab and history; every step is tried.

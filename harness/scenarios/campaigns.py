@@ -19,8 +19,6 @@ from harness.scenarios.kinds import Count, Text, listed
 SUFFIX = ".campaign.yaml"
 #: Where campaigns are looked for by their name.
 PLANS = Path("testplans")
-#: Rounds of a campaign that ends by its duration, unless it says how many.
-ROUNDS_OF_A_SOAK = 100
 _FORM = Form(
     "campaign",
     "about and scenarios",
@@ -119,15 +117,18 @@ class Campaign(Entry):
         return self.path.name.removesuffix(SUFFIX)
 
     @property
-    def rounds(self) -> int:
-        """How often each scenario runs at most."""
-        return self.repeat or (ROUNDS_OF_A_SOAK if self.duration is not None else 1)
+    def rounds(self) -> int | None:
+        """How often each scenario runs at most; None: as often as its duration allows."""
+        return self.repeat if self.repeat is not None or self.duration is not None else 1
 
-    @property
-    def in_one_process(self) -> bool:
-        """Whether its end depends on what happens meanwhile, so that one process must see all of it."""
-        bounds = (self.duration, *self.stop.model_dump().values(), *self.budget.model_dump().values())
-        return any(bound is not None for bound in bounds)
+
+def seconds_of(text: str, what: str) -> float:
+    """Return the seconds of a time such as ``30 min``. :raises ConfigurationError: it is none."""
+    try:
+        found: float = _seconds(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{what} {error}.", hint="Such as 10 s, 30 min or 2 h.") from None
+    return found
 
 
 def load_campaign(path: Path) -> Campaign:

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from support.plans import Ended
 
+from harness.record.history import read_history
+
 PLAN = """
+RAN = pytest.StashKey()
+
 @pytest.mark.hil_requirement("R-1")
 def test_reset(card):
     card.reset()
@@ -19,6 +23,12 @@ def test_not_as_stated(card):
 
 def test_flash(flash):
     flash("A/csk0", lands(DOC), activate=False)
+
+def test_third(card, request):
+    before = request.config.stash.setdefault(RAN, [])
+    before.append(card.name)
+    assert before.count(card.name) < 3
+    card.reset()
 
 @pytest.mark.parametrize("row", [1, 2])
 def test_rows(flash, row):
@@ -137,12 +147,50 @@ def test_updates_of_a_real_card_are_counted_beforehand(campaign, real) -> None:
     ]
 
 
-def test_workers_share_a_campaign_but_not_one_that_ends_by_what_happens(campaign) -> None:
-    text = "scenarios: {path: test_plan.py, ids: test_reset}\norder: random\nrepeat: 2\n"
-    run = campaign(text, "-n", "2", plugins=("xdist",))
+def test_a_soak_goes_on_in_new_rounds_until_something_ends_it(campaign) -> None:
+    """Not as stated in its third round: it would go on for two hours else."""
+    run = campaign(
+        "scenarios: {path: test_plan.py, ids: test_third}\ndevices: one\n"
+        "stop: {not_as_stated: 1}\nduration: 1 s\n",
+        "--hil-duration=2 h",
+    )
+    assert run.states == {
+        "test_third[one/card0-round1]": "as-stated",
+        "test_third[one/card0-round2]": "as-stated",
+        "test_third[one/card0-round3]": "not-as-stated",
+    }
+    facts = told(run)
+    assert (facts["rounds"], facts["planned"], facts["ran"]) == (4, 4, 3), "the next one is made beforehand"
+    assert facts["left"] == {"it was to stop after 1 that are not as stated": 1}
+
+
+def test_a_duration_that_is_over_is_no_partial_result(campaign) -> None:
+    run = campaign(
+        "scenarios: {path: test_plan.py, ids: test_reset}\nduration: 2 h\n", "--hil-duration=0.01 s"
+    )
     assert run.code == 0, run.text
-    assert set(run.states.values()) == {"as-stated"}
-    assert (told(run)["planned"], told(run)["ran"]) == (4, 4)
-    refused = campaign(f"{text}duration: 1 s\n", "-n", "2", plugins=("xdist",))
-    assert refused.code == 4
-    assert "runs in one process" in refused.text
+    facts = told(run)
+    assert facts["ran"] >= 1
+    assert facts["partial"] is False
+    assert set(facts["left"]) == {"the duration of 0.01 s is over"}
+    assert "PARTIAL" not in run.text
+
+
+def test_a_soak_is_shared_by_workers_and_a_device_is_one_workers(campaign) -> None:
+    text = "scenarios: {path: test_plan.py, ids: test_third}\nduration: 2 h\nstop: {not_as_stated: 1}\n"
+    run = campaign(text, "-n", "2", plugins=("xdist",))
+    ended = list(run.states.values())
+    assert ended.count("as-stated") >= 2
+    assert 1 <= ended.count("not-as-stated") <= 2
+    assert len(ended) == told(run)["ran"]
+    by_history = [
+        {record.subject.name for record in read_history(path) if record.kind == "scenario-started"}
+        for path in run.run_dir.glob("history-*.jsonl")
+    ]
+    assert sorted(map(sorted, by_history)) == [["one/card0"], ["two/card0"]]
+
+
+def test_what_else_shares_out_is_refused(campaign) -> None:
+    run = campaign("scenarios: test_plan.py\nrepeat: 2\n", "-n", "2", "--dist=worksteal", plugins=("xdist",))
+    assert run.code == 4
+    assert "shares its scenarios out among workers itself" in run.text

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigurationError
-from harness.scenarios.campaigns import ROUNDS_OF_A_SOAK, campaign_files, find_campaign, load_campaign
+from harness.scenarios.campaigns import campaign_files, find_campaign, load_campaign, seconds_of
 
 PROJECT = Path(__file__).parents[2]
 HEAD = "about: What is run.\n"
@@ -64,15 +64,19 @@ budget: {time: 30 min, flashes: 0}
 
 def test_what_is_left_out(folder: Path) -> None:
     found = load(folder, "scenarios: ../flash\n")
-    assert (found.rounds, found.order, found.in_one_process) == (1, "fixed", False)
-    assert load(folder, "scenarios: ../flash\nduration: 90 s\n").rounds == ROUNDS_OF_A_SOAK
+    assert (found.rounds, found.order) == (1, "fixed")
+    assert load(folder, "scenarios: ../flash\nduration: 90 s\n").rounds is None, "as often as there is time"
 
 
-@pytest.mark.parametrize(
-    "bound", ["duration: 1 s", "stop: {could_not_run: 1}", "budget: {flashes: 0}", "budget: {time: 1 s}"]
-)
-def test_what_ends_by_what_happens_is_run_in_one_process(folder: Path, bound: str) -> None:
-    assert load(folder, f"scenarios: ../flash\n{bound}\n").in_one_process
+@pytest.mark.parametrize(("text", "seconds"), [("10 s", 10), ("1.5 min", 90), ("2h", 7200)])
+def test_a_time_is_read(text: str, seconds: float) -> None:
+    assert seconds_of(text, "--duration") == seconds
+
+
+@pytest.mark.parametrize("text", ["10", "0 s", "s", "1 d", "-1 s", ""])
+def test_what_is_no_time_is_told(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="--duration .* is no time: write it as 90 s"):
+        seconds_of(text, "--duration")
 
 
 @pytest.mark.parametrize(
