@@ -17,6 +17,8 @@ from support.told_runs import LIE, Run
 
 from harness.dashboard.serving import dashboard, is_loopback
 from harness.dashboard.state import State
+from harness.health.states import Event
+from harness.health.store import Cause, HealthStore, Place
 from harness.judgement.records import ScenarioEnded, ScenarioStarted, Subject, to_json
 from harness.record.runs import make_run_dir
 from harness.store.index import Index
@@ -98,6 +100,21 @@ def test_the_health_of_a_device_is_as_its_last_scenario_left_it(tmp_path: Path) 
         "one/card0": ("suspect", "the cable is cut"),
         "two/card0": ("quarantined", "two/card0 is quarantined: x"),
         "three/card0": ("good", ""),
+    }
+
+
+def test_the_health_that_is_kept_of_a_device_is_what_counts(tmp_path: Path) -> None:
+    url = reports_with_a_past(tmp_path)
+    with HealthStore(url) as store:
+        store.note(
+            Place("k1", "one/card0", "emulated"), Event.MAINTENANCE, Cause("ada", "new cable\nand more")
+        )
+        store.note(Place("k2", "two/card0", "another lab"), Event.FAILURE, Cause("ada", "not this one"))
+    with served(State(tmp_path, url)) as address:
+        said = httpx.get(f"{address}state.json").json()
+    assert {device["device"]: (device["health"], device["reason"]) for device in said["devices"]} == {
+        "one/card0": ("maintenance", "new cable"),
+        "two/card0": ("good", ""),
     }
 
 
