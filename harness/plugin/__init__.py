@@ -60,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-campaign", metavar="FILE", help="run this campaign")
     group.addoption("--hil-duration", metavar="TIME", help="how long a campaign goes on, in place of its own")
     group.addoption("--hil-seed", metavar="NUMBER", type=int, help="the seed of its random order")
+    group.addoption(
+        "--hil-image",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="the image that scenarios call NAME is this file; may be given several times",
+    )
     group.addoption("--hil-registry", metavar="NAME", help="the registry (default: the lab's first)")
     group.addoption(
         "--hil-irreversible",

@@ -28,15 +28,24 @@ class Image:
 class ImageShelf:
     """Images by recipe name; each is built once."""
 
-    def __init__(self, recipes: Mapping[str, Recipe], payloads: PayloadTable | None = None) -> None:
+    def __init__(
+        self,
+        recipes: Mapping[str, Recipe],
+        payloads: PayloadTable | None = None,
+        files: Mapping[str, Path] | None = None,
+    ) -> None:
         self._recipes = recipes
         self._payloads = payloads
+        self._files = files or {}
         self._built: dict[str, Image] = {}
 
     @classmethod
-    def of(cls, project: Path, *, recipes: bool = True) -> ImageShelf:
+    def of(
+        cls, project: Path, *, recipes: bool = True, files: Mapping[str, Path] | None = None
+    ) -> ImageShelf:
         """Return the shelf of ``fixtures/images.yaml`` in the folder ``project``.
 
+        :param files: images that are read, by name; one hides a recipe that is called so.
         :param recipes: False: files alone are wanted, so that there need be no recipes.
         :raises ConfigurationError: the file is missing or wrong.
         """
@@ -49,6 +58,7 @@ class ImageShelf:
             return cls(
                 load_recipes(path.read_text(encoding="utf-8")) if recipes else {},
                 load_payload_table(tabled.read_text(encoding="utf-8")) if tabled.exists() else None,
+                files,
             )
         except OSError as error:
             raise ConfigurationError(
@@ -57,7 +67,7 @@ class ImageShelf:
             ) from error
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._recipes)
+        return iter({**self._recipes, **self._files})
 
     @property
     def recipes(self) -> Mapping[str, Recipe]:
@@ -68,6 +78,8 @@ class ImageShelf:
         """Return the image ``name``. :raises ConfigurationError: no such recipe."""
         from harness.images.recipes import build
 
+        if name in self._files:
+            return self.file(self._files[name], name)
         if name not in self._recipes:
             near = difflib.get_close_matches(name, self._recipes, 1)
             raise ConfigurationError(
@@ -78,11 +90,11 @@ class ImageShelf:
             self._built[name] = self._image(name, build(self._recipes[name]))
         return self._built[name]
 
-    def file(self, path: Path) -> Image:
-        """Return the image in the file ``path``. :raises ConfigurationError: it cannot be read."""
+    def file(self, path: Path, name: str = "") -> Image:
+        """Return the image in the file ``path``, called so unless ``name`` says otherwise. :raises ConfigurationError: it cannot be read."""
         from harness.hosts.sources import image_bytes
 
-        return self._image(path.name, image_bytes(path))
+        return self._image(name or path.name, image_bytes(path))
 
     def _image(self, name: str, data: bytes) -> Image:
         from harness.images.facts import image_facts

@@ -136,7 +136,15 @@ class HilSession:
         from harness.lab.background import project_of
         from harness.plugin.images import ImageShelf
 
-        return ImageShelf.of(project_of(self.inventory))
+        return ImageShelf.of(project_of(self.inventory), files=self._image_files())
+
+    def _image_files(self) -> dict[str, Path]:
+        """Return what ``--hil-image`` says. :raises ConfigurationError: it does not say NAME=FILE."""
+        said: list[str] = self._config.getoption("hil_image")
+        for each in said:
+            if not all(each.partition("=")):
+                raise ConfigurationError(f"--hil-image {each} says no image.", hint="It takes NAME=FILE.")
+        return {name: Path(file) for name, _, file in (each.partition("=") for each in said)}
 
     @property
     def history(self) -> RunHistory:
