@@ -91,7 +91,10 @@ class ImageShelf:
         return self._built[name]
 
     def file(self, path: Path, name: str = "") -> Image:
-        """Return the image in the file ``path``, called so unless ``name`` says otherwise. :raises ConfigurationError: it cannot be read."""
+        """Return the image in the file ``path``, called so unless ``name`` says otherwise.
+
+        :raises ConfigurationError: it cannot be read.
+        """
         from harness.hosts.sources import image_bytes
 
         return self._image(name or path.name, image_bytes(path))
