@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.cards.eras import find_place
-from harness.health.checks import Check, bad, ok, warn
+from harness.errors import InfrastructureError
+from harness.health.checks import Check, bad, failed, ok, warn
 from harness.hosts.protocol import Asked, CommandResult
 from harness.hosts.protocol import Host as Reached
 from harness.inventory.model import Host
@@ -61,12 +62,13 @@ def host_checks(
 ) -> Iterator[Check]:
     """Yield what is found of a host from the answers to :func:`host_questions`.
 
-    :param host: asked once more where the vendor's tools are not on the host itself.
+    :param host: asked once more where the vendor's tools are not on the host itself, and where sudo is to let
+        the login do what needs root.
     :raises InfrastructureError: it does not answer that.
     """
     kernel, account, clock, space, which, _ = results
     yield ok("kernel", kernel.stdout.strip() or "it does not say its release")
-    yield _account(entry, account)
+    yield _account(entry, host, account)
     if entry.emulated is None:  # the clock of an emulated lab is its own
         yield clock_check(clock, moment)
     if entry.cards:
@@ -74,19 +76,24 @@ def host_checks(
         yield space_check(entry.upload_dir, space)
 
 
-def _account(entry: Host, said: CommandResult) -> Check:
+def _account(entry: Host, host: Reached, said: CommandResult) -> Check:
+    """Return who is logged in; where sudo is to make that root, it is asked for what only root may read."""
     number = said.stdout.strip()
     if number == "0":
         return ok("account", "root")
     user = f"{entry.ssh.user if entry.ssh else 'the user'} (uid {number or 'unknown'})"
-    if getattr(entry.ssh, "sudo", None):
+    if entry.ssh is not None and entry.ssh.sudo is not None:
+        try:
+            host.run(["dmesg"])
+        except InfrastructureError as error:
+            return failed("account", error)
         return ok("account", f"{user}, and sudo for what needs root")
     if not entry.cards:
         return ok("account", f"{user}, not root")
     return warn(
         "account",
         f"{user} is not root, and the vendor's tools write to files of root's",
-        "Log in as root: `ssh: {user: root}` in the inventory.",
+        "Give the host's `ssh` `sudo: true` in the inventory, or log in as root.",
     )
 
 

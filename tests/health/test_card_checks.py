@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.cards import FileCard, add_card, attributes_of
 
 from harness.cards.truth import CardTruth
+from harness.errors import InfrastructureError
 from harness.health.card_checks import idle_check, updater, wear_check
 from harness.health.checks import Check, Grade, worst
 from harness.health.host_checks import (
@@ -329,6 +330,45 @@ def test_no_text_of_a_host_is_an_error(out: str, err: str, code: int) -> None:
 def test_nor_are_all_of_its_answers_together(answers: list[str], code: int) -> None:
     results = [said(text, code) for text in answers]
     assert all(check.name for check in host_checks(HOST, NOBODY, results, Moment(0.0, 1.0)))
+
+
+class Sudo:
+    """A host on which sudo lets us, or does not."""
+
+    def __init__(self, error: InfrastructureError | None) -> None:
+        self._error = error
+
+    def run(self, argv: list[str]) -> CommandResult:
+        assert argv == ["dmesg"], "what only reads, and needs root"
+        if self._error:
+            raise self._error
+        return said("")
+
+
+@pytest.mark.parametrize(
+    ("sudo", "error", "grade", "words"),
+    [
+        (True, None, Grade.OK, "lab (uid 1000), and sudo"),
+        (True, InfrastructureError("sudo asks for a password", hint="Give it one."), Grade.BAD, "asks for a"),
+        (False, None, Grade.WARN, "is not root"),
+    ],
+)
+def test_who_is_not_root_needs_sudo_and_it_must_work(
+    sudo: bool, error: InfrastructureError | None, grade: Grade, words: str
+) -> None:
+    ssh = {"address": "10.0.0.1", "user": "lab", "sudo": sudo}
+    host = Host.model_validate({"name": "one", "ssh": ssh, "cards": {"c": {"address": ADDRESS}}})
+    answers = [
+        said("6.18"),
+        said("1000\n"),
+        said("0"),
+        df(1 << 20),
+        said("fpgasupdate\nrsu\nflock\nsha256sum"),
+    ]
+    reached: Any = Sudo(error)
+    found = {c.name: c for c in host_checks(host, reached, [*answers, said("2.14")], Moment(0.0, 1.0))}
+    assert (found["account"].grade, words in found["account"].finding) == (grade, True), found
+    assert bool(found["account"].hint) == (grade is not Grade.OK)
 
 
 def test_a_host_without_cards_needs_no_tools(tmp_path: Path) -> None:
