@@ -42,6 +42,7 @@ def printed(command: str) -> Any:
         ("hil engine status", ""),
         ("hil scenario check FILE", "testplans/reproductions/registry_restart.scenario.yaml"),
         ("hil image inspect FILE", "fixtures/vectors/sr_A_csk0.bin"),
+        ("hil explain FILE", "docs/reproducing-a-field-failure.md"),
     ],
 )
 def test_keys_are_those_of_the_page(row: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

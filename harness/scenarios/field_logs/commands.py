@@ -29,7 +29,7 @@ _COMMAND: Final = re.compile(
     r")"
 )
 _PROMPT: Final = re.compile(
-    r"(?:\[[\w.-]+@(?P<host>[\w.-]+)[^\]]{0,80}\]|[\w.-]+@(?P<at>[\w.-]+):[^$#]{0,80}?|)(?:[$#>]) *"
+    r"(?:\[[\w.-]+@[\w.-]+[^\]]{0,80}\]|(?:[\w.-]+@)?[\w.-]+:[^$#\s]{0,80}|)(?:[$#>]) *"
 )
 _BULLET: Final = re.compile(r"(?:[-*\u2022]|\d{1,3}[.)]) +")
 _NAMED: Final = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,62}) ?: +")

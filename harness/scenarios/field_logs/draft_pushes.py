@@ -18,6 +18,8 @@ from harness.scenarios.field_logs.reading import FieldLog
 
 _DOWNLOADER: Final = "sysinv-download"
 _TAG: Final = "v1"
+#: Stands for a client that nobody names: it tells what the engine says.
+_CLIENT: Final = "docker-stream"
 _STATES: Final = ("restore-requested", "applying", "updating", "uploading")
 #: Images at a time, as sysinv downloads them (fact sheet of StarlingX, section 7.1).
 _AT_ONCE: Final = 5
@@ -39,10 +41,12 @@ class _Image:
 def draft_pushes(log: FieldLog, draft: Draft) -> None:
     """Draft the steps of a download, or of pushes by command, and what is expected."""
     images = _images(log)
-    if images:
+    if _spoken(images):
         _download(log, draft, images)
-    else:
+    elif any(act.kind == "push" for act in acts_of(log)):
         _pushed(log, draft)
+    else:
+        _refused(draft, images)
     draft.state(contradictions(log))
 
 
@@ -64,7 +68,7 @@ def _images(log: FieldLog) -> dict[str, _Image]:
             image.done = event
         elif isinstance(event, Told) and event.claim.statement.get("error") == REFUSED:
             image.refused = event
-    return {name: image for name, image in found.items() if _is_whole(name)} if _spoken(found) else {}
+    return {name: image for name, image in found.items() if name}
 
 
 def _spoken(found: dict[str, _Image]) -> bool:
@@ -85,17 +89,16 @@ def _named(event: Event) -> str:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Return an image's repository, without a registry, and its tag where one is stated."""
+    """Return an image's repository, without a registry, and its tag where one is stated.
+
+    Both are empty for what names no image, as an engine's words do not.
+    """
     stated = ":" in name.rpartition("/")[2]
     try:
         reference = parse_reference(name)
     except ConfigurationError:
         return "", ""
     return reference.repository, reference.tag if stated else ""
-
-
-def _is_whole(repository: str) -> bool:
-    return (bool(repository) and "/" in repository) or repository.isalnum()
 
 
 def _download(log: FieldLog, draft: Draft, images: dict[str, _Image]) -> None:
@@ -224,3 +227,22 @@ def _pushed(log: FieldLog, draft: Draft) -> None:
             step |= {"at": "before:blob-post", "action": action}
             comments.append(f"Meanwhile: {cited(*later[:3])}. {OPEN}: at which point of the push.")
         draft.add(step, *comments)
+
+
+def _refused(draft: Draft, images: dict[str, _Image]) -> None:
+    """Draft the pushes that a registry tells of alone: it refused their tokens."""
+    for name, image in images.items():
+        if image.refused is None:
+            continue
+        draft.add(
+            {
+                "push": "small",
+                "client": _CLIENT,
+                "repository": safe(name),
+                "at": "before:blob-post",
+                "action": "rotate-keys",
+            },
+            f"{cited(image.refused)}: the registry takes its token no more.",
+            f"{OPEN}: the client, what was pushed, and why; {_CLIENT}, `small` and new keys are assumed.",
+        )
+        draft.outcome = Outcome.FAILED

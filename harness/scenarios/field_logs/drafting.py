@@ -41,12 +41,7 @@ def draft_scenario(
     weights = _weights(log)
     chosen = about if about is not None else _most(weights)
     if not weights[chosen]:
-        raise ConfigurationError(
-            f"No {chosen} to draft a scenario of: {', '.join(log.files)}."
-            if about
-            else f"Nothing to draft a scenario of was found in {', '.join(log.files)}.",
-            hint="`hil explain` shows what is read of them; it goes by command lines, tables and logs.",
-        )
+        raise _nothing(log, about)
     draft = Draft(_about(log), f"drafted from {', '.join(log.files)}")
     images = Images(stand_ins(recipes))
     drafters: dict[About, Callable[[], None]] = {
@@ -56,10 +51,23 @@ def draft_scenario(
         "cards": lambda: draft_cards(log, images, draft),
     }
     drafters[chosen]()
+    if not draft.steps:
+        raise _nothing(log, about)
     for other, weight in weights.items():
         if other != chosen and weight and {other, chosen} != {"cloud", "system"}:
             draft.open.append(f"what the files have about {other} ({weight} pieces); see --about {other}")
     return draft_text(draft, log.files, log.notes)
+
+
+def _nothing(log: FieldLog, about: About | None) -> ConfigurationError:
+    """Return the error that there is nothing to draft a scenario of."""
+    files = ", ".join(log.files)
+    return ConfigurationError(
+        f"No {about} to draft a scenario of: {files}."
+        if about
+        else f"Nothing to draft a scenario of was found in {files}.",
+        hint="`hil explain` shows what is read of them; it goes by command lines, tables and logs.",
+    )
 
 
 def _most(weights: Mapping[About, int]) -> About:

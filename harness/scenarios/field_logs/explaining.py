@@ -94,7 +94,7 @@ def said(told: Told) -> str:
     """Return what a claim states, in a few words."""
     statement = told.claim.statement
     shown = {
-        name: value for name, value in statement.items() if name not in _PLAIN and value not in (None, "")
+        name: value for name, value in statement.items() if name not in _PLAIN and value not in (None, "", ())
     }
     first = ["result", "status", "state", "firmware_sync_status", "sync", "applied", "applied_labels"]
     order = sorted(shown, key=lambda name: first.index(name) if name in first else len(first))

@@ -107,13 +107,10 @@ class _Rest(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes; all that are left for -1."""
-        if size < 0:
-            taken, self._began = self._began, b""
-            return taken + self._stream.read()
-        if self._began:
-            taken, self._began = self._began[:size], self._began[size:]
-            return taken
-        return self._stream.read(size)
+        if not self._began:
+            return self._stream.read(size)
+        taken, self._began = self._began, b""
+        return taken + self._stream.read(-1 if size < 0 else max(size - len(taken), 0))
 
 
 def _raw_lines(stream: Bytes) -> Iterator[tuple[str, bool]]:

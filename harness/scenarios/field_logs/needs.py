@@ -29,6 +29,7 @@ from harness.judgement.checkers import (
     sync_alarm,
     sync_status,
     update_alarm,
+    vim_strategy,
 )
 from harness.judgement.model import VerdictKind
 from harness.judgement.records import Claim
@@ -188,6 +189,17 @@ def _ended(part: str) -> Callable[[Claim], VerdictKind | None]:
     return judged
 
 
+def _updated(claim: Claim) -> VerdictKind | None:
+    """Of the VIM's own strategy: its checker judges the updates of hosts that it shows."""
+    updates = claim.statement.get("updates")
+    if "/vim-strategy/" not in claim.subject.name or not isinstance(updates, (list, tuple)) or not updates:
+        return None
+    results = {str(step.get("result")) for step in updates}
+    if results & {"wait", "inprogress"}:
+        return VerdictKind.STALE
+    return VerdictKind.FALSE_SUCCESS if results == {"success"} else VerdictKind.FALSE_FAILURE
+
+
 def _always(verdict: VerdictKind, reporter: str) -> Callable[[Claim], VerdictKind | None]:
     return lambda claim: verdict if claim.reporter == reporter else None
 
@@ -227,6 +239,8 @@ RULES: Final = (
     _Rule(sync_status, sync_status.REPORTER, _HOLDS, _of_systems, _status),
     _Rule(orchestration, orchestration.STEP, _HOLDS, _of_systems, _ended("step")),
     _Rule(orchestration, orchestration.STRATEGY, _HOLDS, _of_systems, _ended("strategy")),
+    _Rule(vim_strategy, vim_strategy.REPORTER, "states of the images of its hosts, and their cards",
+          _of_systems, _updated),
     _Rule(update_alarm, update_alarm.REPORTER, "states of images, and hosts that are to be booted",
           _of_systems, _alarm(update_alarm.ALARM)),
     _Rule(sync_alarm, sync_alarm.REPORTER, "what dcmanager says of the subcloud", _of_systems,

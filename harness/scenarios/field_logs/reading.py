@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from harness.judgement.records import to_json
+from harness.scenarios.field_logs.clocks import clock_notes
 from harness.scenarios.field_logs.commands import CommandReader
 from harness.scenarios.field_logs.events import Context, Event, Reader, Told
 from harness.scenarios.field_logs.lines import Line, read_lines
@@ -63,6 +64,7 @@ def read_field_logs(names: Sequence[str], skew: Mapping[str, float] | None = Non
                 f"{name}: its clock is {ahead:+g} s ahead, as it was said; times are corrected by that"
             )
     keyed.sort(key=lambda each: each[:2])
+    notes += clock_notes([event for _, _, event in keyed])
     return FieldLog(tuple(names), tuple(_numbered(keyed)), tuple(dict.fromkeys(notes)))
 
 

@@ -35,10 +35,10 @@ class StandIn:
 
 #: Where no recipes are at hand: those that come with the harness.
 _OWN: Final = (
-    StandIn("A/csk0", 0, 0x23000410010310),
-    StandIn("A/csk1", 1, 0x23000410010311),
+    StandIn("A/csk0", 0, 0x23000410010311),
+    StandIn("A/csk1", 1, 0x23000410010312),
     StandIn("report/11", 1, 0x11),
-    StandIn("unsigned", None, 0x23000410010312),
+    StandIn("unsigned", None, 0x23000410010315),
     StandIn("report/2", None, 0x2),
     StandIn("bmc-A/csk0", 0, bmc=True),
 )

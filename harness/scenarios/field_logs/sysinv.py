@@ -34,7 +34,7 @@ _CERTIFICATE: Final = re.compile(
     r"|platform::dockerdistribution::runtime"
 )
 _RESTART: Final = re.compile(
-    r"Executing '(?:sm-restart(?:-safe)? service|systemctl restart) (?P<name>[\w.-]+)'"
+    r"Executing:? '(?:sm-restart(?:-safe)? service|systemctl restart) (?P<name>[\w.-]+)'"
 )
 _RESTARTED: Final = re.compile(r"Exec\[sm-restart-(?P<name>[\w.-]+)\]/returns: executed successfully")
 _APPLICATION: Final = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.controlplane.cloud_protocol import CloudSaid, Step, Strategy, Subcloud
 from harness.controlplane.columns import (
@@ -18,6 +18,7 @@ from harness.controlplane.columns import (
 from harness.controlplane.folded import bare_columns, parse_bare, parse_barred
 from harness.controlplane.mangled import begins_images, goes_on, parse_mangled_images
 from harness.controlplane.protocol import (
+    NOT_SHOWN,
     Alarm,
     DeviceImage,
     DeviceImageState,
@@ -36,6 +37,9 @@ from harness.judgement.values import Unknown
 from harness.record.redaction import redact
 from harness.scenarios.field_logs.events import CENTRAL, Context, Event, Place, Told
 from harness.scenarios.field_logs.lines import Line
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: Lines that one table may have.
 _LONGEST: Final = 4000
@@ -192,19 +196,19 @@ def _told(said: Said | CloudSaid, place: Place, text: str, context: Context) -> 
         claim=Claim(
             reporter="dcmanager-cli" if of_cloud else "system",
             subject=subject_of(system or "system", said),
-            statement=_shown(statement(said)),
+            statement=shown_fields(said),
             evidence=Evidence(redact(" ".join(text.split()))[:_EVIDENCE], context.command),
         ),
         system=system,
     )
 
 
-def _shown(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the table shows."""
+def shown_fields(said: DataclassInstance) -> dict[str, Any]:
+    """Return what was said as the statement of a claim: the fields that are shown."""
     return {
         name: value
-        for name, value in values.items()
-        if not isinstance(value, Unknown) or not value.reason.startswith("not shown")
+        for name, value in statement(said).items()
+        if not isinstance(value, Unknown) or value.reason != NOT_SHOWN.reason
     }
 
 

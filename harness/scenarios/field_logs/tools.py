@@ -10,6 +10,9 @@ from typing import Final
 from harness.cards.kernel_log import auth_report
 from harness.cards.parsers import parse_fpgainfo
 from harness.cards.tool_output import Statement, fpgasupdate_statement, rsu_statement
+from harness.controlplane.told import subject_of
+from harness.controlplane.vim import from_output
+from harness.errors import ControlPlaneError
 from harness.judgement.records import Claim, Evidence, Subject
 from harness.judgement.values import Unknown
 from harness.record.redaction import redact
@@ -23,6 +26,7 @@ from harness.scenarios.field_logs.events import (
     place_of,
 )
 from harness.scenarios.field_logs.lines import Line
+from harness.scenarios.field_logs.tables import shown_fields
 
 #: Lines that one output may have, and letters that are kept of it as evidence.
 _LONGEST: Final = 400
@@ -43,7 +47,6 @@ _RSU_FAILED: Final = re.compile(
     r"|rsu not supported by this|is not supported by this \(0x"
 )
 _INFO: Final = re.compile(r"Board Management Controller|//\*+ (?:FME|BMC SENSORS|SEC|PHY|PORT) \*+//")
-_PROPERTY: Final = re.compile(r"  ([a-z][a-z -]{1,60}): +(\S.*)")
 
 
 @dataclass
@@ -176,39 +179,47 @@ class InfoReader:
 
 @dataclass
 class VimReader:
-    """Gathers what `sw-manager fw-update-strategy show` prints, and yields the state of the strategy."""
+    """Gathers what `sw-manager fw-update-strategy show` prints, and yields what it says of the strategy."""
 
-    hints: tuple[str, ...] = ("Strategy Firmware Update Strategy", "Strategy Fw-Update Strategy")
-    _shown: dict[str, str] = field(default_factory=dict)
+    hints: tuple[str, ...] = ("Strategy Firmware Update Strategy:",)
+    _lines: list[str] = field(default_factory=list)
     _place: Place | None = None
-    _text: str = ""
 
     @property
     def busy(self) -> bool:
         """Whether an output goes on."""
-        return self._place is not None
+        return bool(self._lines)
 
     def take(self, line: Line, context: Context) -> Iterator[Event]:
         """Yield what an output says that ends before this line."""
-        found = _PROPERTY.fullmatch(line.text.rstrip())
-        if self._place is not None and found and len(self._shown) < _LONGEST:
-            self._shown.setdefault(found[1].replace("-", "_"), redact(found[2])[:200])
-            self._text += f"\n{redact(line.text)}"
+        text = line.text.rstrip()
+        if self._lines and text.startswith("  ") and len(self._lines) < _LONGEST:
+            self._lines.append(text)
             context.heard = line.number
             return
         yield from self.end(context)
-        if any(hint in line.text for hint in self.hints):
-            self._place, self._shown, self._text = place_of(line), {}, redact(line.text.strip())
+        if text.strip() in self.hints:
+            self._place, self._lines = place_of(line), [text.strip()]
             context.heard = line.number
 
     def end(self, context: Context) -> Iterator[Event]:
         """Yield what the output says that was begun."""
-        place, self._place = self._place, None
-        if place is not None and "state" in self._shown:
-            subject = Subject("record", f"{context.system or 'system'}/vim-strategy")
-            evidence = Evidence(self._text[:_EVIDENCE], context.command)
-            claim = Claim(reporter="sw-manager", subject=subject, statement=self._shown, evidence=evidence)
-            yield Told(place=place, claim=claim, system=context.system)
+        lines, self._lines = self._lines, []
+        if not lines or self._place is None:
+            return
+        text = redact("\n".join(lines))
+        try:
+            strategies = from_output(text)
+        except ControlPlaneError:  # one without a state, as where the paste is cut off
+            return
+        for strategy in strategies:
+            claim = Claim(
+                reporter="system",
+                subject=subject_of(context.system or "system", strategy),
+                statement=shown_fields(strategy),
+                evidence=Evidence(text[:_EVIDENCE], context.command),
+            )
+            yield Told(place=self._place, claim=claim, system=context.system)
 
 
 def _told(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.fuzz import documents, hosts, images, plans, registry, texts
+from support.fuzz import documents, field_logs, hosts, images, plans, registry, texts
 from support.fuzz.engine import Target
 
 ALL: tuple[Target, ...] = (
@@ -12,5 +12,6 @@ ALL: tuple[Target, ...] = (
     *plans.TARGETS,
     *hosts.TARGETS,
     *registry.TARGETS,
+    *field_logs.TARGETS,
 )
 BY_NAME = {target.name: target for target in ALL}
