@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.columns import columns
+
 if TYPE_CHECKING:
     from harness.inventory.model import Host, Inventory, Lab
     from harness.inventory.registries import Registry
@@ -134,7 +136,7 @@ def schema(output: FormOption = Form.TABLE) -> None:
         _print(json_schema(), output)
         return
     rows = [(row.key, row.holds, row.default) for row in keys_of_schema()]
-    typer.echo(_columns([("KEY", "HOLDS", "DEFAULT"), *rows]))
+    typer.echo(columns([("KEY", "HOLDS", "DEFAULT"), *rows]))
 
 
 def _chosen(inventory: Inventory, lab: str | None) -> list[Lab]:
@@ -145,8 +147,9 @@ def _resolve_all(labs: list[Lab]) -> int:
     """Find every secret that real entries refer to. :raises ConfigurationError: one is not there."""
     from harness.inventory.credentials import resolve
 
+    hosts = [host for lab in labs for host in lab.hosts.values()]
     references = [
-        *(host.ssh.credentials for lab in labs for host in lab.hosts.values() if host.ssh),
+        *(reference for host in hosts for reference in host.secrets()),
         *(entry.credentials for lab in labs for entry in lab.controllers.values() if entry.credentials),
         *(entry.credentials for lab in labs for entry in lab.registries.values() if entry.credentials),
     ]
@@ -162,7 +165,7 @@ def _count(number: int, what: str) -> str:
 
 def _way(host: Host) -> str:
     if host.ssh:
-        return f"ssh {host.ssh.user}@{host.ssh.address}:{host.ssh.port}"
+        return f"ssh {host.ssh.where}{f' via {host.ssh.jump}' if host.ssh.jump else ''}"
     return "local" if host.local else "emulated"
 
 
@@ -182,7 +185,7 @@ def _lab_as_text(lab: Lab, default: str) -> str:
     return "\n".join(
         [title]
         + ([f"controllers: {systems}"] if systems else [])
-        + [_columns(rows)]
+        + [columns(rows)]
         + [f"registry {name}: {_registry(entry)}" for name, entry in lab.registries.items()]
     )
 
@@ -204,14 +207,6 @@ def _registry(entry: Registry) -> str:
             f"store {entry.storage}" if entry.storage else "its store is not seen",
             *([f"reached by {entry.proxy}"] if entry.proxy else []),
         ]
-    )
-
-
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    """Align ``rows`` with two blanks between the columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 

@@ -192,6 +192,16 @@ class Host(Named):
         """Whether the interlock's second condition holds: what happens here happens to real hardware."""
         return self.emulated is None
 
+    def secrets(self) -> Iterator[Credential]:
+        """Yield every reference to a secret that its entry has."""
+        if self.ssh is not None:
+            yield self.ssh.credentials
+            if self.ssh.sudo is not None and self.ssh.sudo.credentials is not None:
+                yield self.ssh.sudo.credentials
+        of_power = (self.power.redfish or self.power.ipmi) if self.power is not None else None
+        if of_power is not None:
+            yield of_power.credentials
+
     @property
     def can_power(self) -> bool:
         """Whether the harness can switch this host's power; without it a scenario is BLOCKED."""
