@@ -118,7 +118,7 @@ class Shrinking:
         """Find the variant and the device that show it, and how often they do."""
         lacking: list[str] = []
         seen: list[str] = []
-        for data in variants:
+        for data in [*variants] * self.budget.confirm:  # it may come and go
             trial = self._trial(data)
             lacking += filter(None, [trial.without_result])
             seen += [_shown(each) for each in trial.scenarios if each.has_result]
@@ -205,15 +205,19 @@ class Shrinking:
     # -- the end --------------------------------------------------------------------------------------
 
     def _confirmed(self, result: Data) -> tuple[int, int]:
-        """Run the result as it will be kept; return how often it was as stated, and of how many runs."""
-        runs = self.budget.confirm if self._rate == 1.0 else _MOST_TRIES
-        shown = 0
-        for done in range(runs):
+        """Run the result as it will be kept; return how often it was as stated, and of how many runs.
+
+        One that is not so each time is run more often, so that its rate is known.
+        """
+        shown = runs = 0
+        while runs < (self.budget.confirm if shown == runs and self._rate == 1.0 else _MOST_TRIES):
             try:
                 trial = self._trial(result)
             except KeyboardInterrupt:
-                return shown, done
-            shown += trial.showing(self.kept) is not None and trial.scenarios[0].state == "as-stated"
+                break
+            runs += 1
+            found = trial.showing(self.kept)
+            shown += found is not None and found.state == "as-stated"
         return shown, runs
 
     def _progress(self) -> Progress:

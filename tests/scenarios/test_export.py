@@ -199,7 +199,9 @@ def test_systems_of_two_scenarios_do_not_become_one() -> None:
 
 def test_defects_that_were_switched_on_are_options_and_the_file_can_be_read(tmp_path: Path) -> None:
     run = placed(run_of(*flash(), given={"device": "one/card0"}))
-    started = replace(run[0], options={"defects": ["copy-dropped"], "irreversible": []})
+    first = run[0]
+    assert isinstance(first, RunStarted)
+    started = replace(first, options={"defects": ["copy-dropped"], "irreversible": []})
     found = export([started, *run[1:]])
     assert found.options == ("--lab", "small", "--defect", "copy-dropped")
     path = tmp_path / "again.scenario.yaml"
