@@ -27,6 +27,7 @@ AREAS = {
     "many-subclouds": ("benchmarks.many_subclouds", 5),
     "judging": ("benchmarks.judging", 9),
     "evidence": ("benchmarks.evidence", 5),
+    "exploration": ("benchmarks.exploration", 7),
     "report-page": ("benchmarks.report_page", 5),
     "start-up": ("benchmarks.start_up", 7),
     "registry": ("benchmarks.registry", 5),

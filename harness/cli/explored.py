@@ -69,6 +69,7 @@ def explored(explorable: Explorable[Any], budget: Budget, seed: int) -> Explored
             seed=seed,
             length=explorable.length,
             burst=explorable.burst,
+            all_kinds=True,
             told=told,
         )
     )

@@ -113,7 +113,8 @@ def explore(
     *,
     seed: int,
     length: int = 100,
-    burst: int = 20,
+    burst: int = 10,
+    all_kinds: bool = False,
     told: Callable[[int], None] = lambda steps: None,
 ) -> Explored[S]:
     """Explore until one of the budgets is used up, or a subject disagrees with its model.
@@ -122,12 +123,14 @@ def explore(
         each kind the steps, which are too.
     :param length: steps of one history; after so many a new subject is made. :param burst: steps that are
         drawn at once: the fewer, the longer Hypothesis takes.
+    :param all_kinds: in every history; else some are left out of each, so that others follow upon each other
+        more often, which is worth it where there are many histories.
     :param told: how many steps were made. :raises BlockedError: Hypothesis is not installed.
     :raises HarnessError: as the subject does.
     """
     _needed()
     tally: _Tally[S] = _Tally(budget)
-    machine, chunk = _machine(fresh, rules, tally, burst), 0
+    machine, chunk = _machine(fresh, rules, tally, burst, all_kinds=all_kinds), 0
     while not tally.over:
         before = tally.steps, tally.updates
         _run(machine, seed + chunk, max(1, length // burst))
@@ -225,7 +228,12 @@ def _run(machine: Any, seed: int, bursts: int) -> None:
 
 
 def _machine(
-    fresh: Callable[[], Subject[S]], rules: Sequence[Sequence[S]], tally: _Tally[S], burst: int
+    fresh: Callable[[], Subject[S]],
+    rules: Sequence[Sequence[S]],
+    tally: _Tally[S],
+    burst: int,
+    *,
+    all_kinds: bool,
 ) -> Any:
     """Return the class of the state machine.
 
@@ -237,7 +245,7 @@ def _machine(
     drawn = st.binary(min_size=_DRAWN * burst, max_size=_DRAWN * burst)  # by far the quickest to draw
 
     class Exploration(RuleBasedStateMachine):
-        """One history. Of the rules some are left out, so that others follow upon each other more often."""
+        """One history."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -246,7 +254,8 @@ def _machine(
 
         @initialize(kept=st.integers(0, (1 << len(rules)) - 1))
         def begin(self, kept: int) -> None:
-            self.kinds = [each for at, each in enumerate(rules) if kept >> at & 1] or rules
+            some = [each for at, each in enumerate(rules) if kept >> at & 1]
+            self.kinds = rules if all_kinds else some or rules
 
         @rule(drawn=drawn)
         def take(self, drawn: bytes) -> None:

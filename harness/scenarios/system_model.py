@@ -35,15 +35,18 @@ Status = Literal["pending", "completed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that is done to a system. ``name``: what; ``image``, ``label``, ``point``: to what, where."""
+    """One thing that is done to a system. ``name``: what; ``image``, ``label``: to what.
+
+    ``which``: stands for one of what there is, until :meth:`SystemModel.chosen` has chosen it.
+    """
 
     name: str
     image: str = ""
     label: str = ""
-    point: str = ""
+    which: str = ""
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (self.name, self.image, self.label, self.point)))
+        return " ".join(filter(None, (self.name, self.image, self.label, self.which)))
 
     @property
     def wear(self) -> int:
@@ -80,6 +83,17 @@ class SystemModel:
     def recipes(self) -> Mapping[str, Recipe]:
         """The recipes of the images."""
         return self.card.recipes
+
+    def chosen(self, act: Act) -> Act | None:
+        """Return an act that names what it is done to; None where there is nothing of that kind."""
+        if not act.which:
+            return act
+        options = {
+            "remove": [Act("remove", image, label) for image, label in sorted(self.ties)],
+            "delete": [Act("delete", image) for image in sorted(self.promises)],
+            "unlabel": [Act("unlabel", label=label) for label in sorted(self.labels)],
+        }[act.name]
+        return options[int(act.which) % len(options)] if options else None
 
     def plan(self, act: Act) -> Plan | None:
         """Return what an act is now; None where documents do not say what comes of it."""

@@ -29,7 +29,8 @@ def played(model: Any, acts: Any) -> tuple[Any, list[Any]]:
     """Return the model after acts, and what a scenario does for them."""
     done: list[Any] = []
     for act in acts:
-        if plan := model.plan(act):
+        chosen = model.chosen(act) if isinstance(act, Act) else act
+        if chosen is not None and (plan := model.plan(chosen)):
             model, done = plan.after, [*done, *plan.steps]
     return model, done
 

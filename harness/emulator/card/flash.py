@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal
 
 from harness.errors import ConfigurationError
@@ -15,6 +15,8 @@ from harness.images.payload import BmcIdentity, PayloadIdentity, build_payload, 
 
 Section = Literal["SR", "BMC", "PR"]
 SECTIONS: Final[tuple[Section, ...]] = ("SR", "BMC", "PR")
+_ROOT_OF: Final = {section: f"{section.lower()}_root" for section in SECTIONS}
+_CANCELLED_OF: Final = {section: f"{section.lower()}_cancelled" for section in SECTIONS}
 
 #: Root entry hash that Intel programs for BMC images at the factory (user guide; public sysfs dump).
 INTEL_BMC_ROOT: Final = "77698ea203e459f6cb0e65b54a1dd4ab47a6a6600e7988f723ad89f5b7f3673a"
@@ -73,18 +75,18 @@ class CardState:
                 object.__setattr__(self, name, default())
         for section in SECTIONS:
             _check_root(section, self.root(section))
-            outside = [i for i in self.cancelled(section) if not 0 <= i <= MAX_CSK_ID]
-            if outside:
+            cancelled = self.cancelled(section)
+            if cancelled and (outside := [i for i in cancelled if not 0 <= i <= MAX_CSK_ID]):
                 raise ConfigurationError(f"A card has no CSK id {outside[0]}; ids are 0 to {MAX_CSK_ID}.")
 
     def root(self, section: Section) -> str | None:
         """Return the root entry hash in flash, or None."""
-        value: str | None = getattr(self, f"{section.lower()}_root")
+        value: str | None = getattr(self, _ROOT_OF[section])
         return value
 
     def cancelled(self, section: Section) -> frozenset[int]:
         """Return the CSK ids cancelled in flash."""
-        value: frozenset[int] = getattr(self, f"{section.lower()}_cancelled")
+        value: frozenset[int] = getattr(self, _CANCELLED_OF[section])
         return value
 
     def with_root(self, section: Section, root: str) -> CardState:
@@ -122,6 +124,7 @@ class CardState:
             raise ConfigurationError(f"A value of a card's state does not fit: {error}") from error
 
 
+@lru_cache(maxsize=64)  # asked of every state of a card, and few of them differ in this
 def _check_root(section: str, root: str | None) -> None:
     if root is None:
         return

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.errors import ConfigurationError
 from harness.lab.releases import CORRECTED, Release, released
-from harness.plugin import steps as _steps  # noqa: F401 -- fills the steps of scenario files
 from harness.plugin.exploring.played import Recorded
 from harness.scenarios.counterexample import about
 from harness.scenarios.exploration import Disagreement, Explored, Step

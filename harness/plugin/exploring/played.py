@@ -10,6 +10,7 @@ from harness.errors import ControlPlaneError, HarnessBug
 from harness.judgement.judge import ScenarioJudgement, judge_scenario
 from harness.judgement.model import Expectation, Outcome, Verdict, VerdictKind
 from harness.judgement.records import Intent, Record, ScenarioEnded, ScenarioStarted
+from harness.plugin import steps as _steps  # noqa: F401 -- it knows them all
 from harness.record.redaction import redact
 from harness.scenarios.execution import Execution
 from harness.scenarios.exploration import Disagreement

@@ -23,7 +23,7 @@ _AT: Final = (EVERYWHERE, *LABELS)
 #: Everything that can be done to a system, kind by kind; what is done more often stands there more often.
 _ONCE: Final[tuple[tuple[Act, ...], ...]] = (
     tuple(Act("apply", image, label) for image in IMAGES for label in _AT),
-    tuple(Act("remove", image, label) for image in IMAGES for label in _AT),
+    tuple(Act("remove", which=str(number)) for number in range(4)),
     tuple(Act("label", label=label) for label in LABELS),
     (Act("update"),),
 )
@@ -31,8 +31,8 @@ RULES: Final[tuple[tuple[Act, ...], ...]] = (
     *_ONCE,
     *_ONCE,
     tuple(Act("upload", image) for image in IMAGES),
-    tuple(Act("delete", image) for image in IMAGES),
-    tuple(Act("unlabel", label=label) for label in LABELS),
+    tuple(Act("delete", which=str(number)) for number in range(4)),
+    tuple(Act("unlabel", which=str(number)) for number in range(2)),
     (Act("update-remove"), Act("update-unheard")),
     (Act("key"),),
     (Act("boot"), Act("move"), Act("boot-elsewhere")),
@@ -80,10 +80,11 @@ class ExploredSystem(Played):
 
     def do(self, step: Act) -> None:
         """Take a step; what documents say nothing of is passed over."""
-        plan = self.model.plan(step)
-        if plan is None:
+        chosen = self.model.chosen(step)
+        plan = self.model.plan(chosen) if chosen is not None else None
+        if chosen is None or plan is None:
             return
-        self.steps.append(step)
+        self.steps.append(chosen)
         self.model = plan.after
         self.take(plan.steps)
         self._compare()
