@@ -51,16 +51,25 @@ def check(
     ] = None,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Check the files; every error is listed with its line, what is allowed and the nearest spelling."""
-    from harness.plugin import steps  # noqa: F401 -- it knows them all
+    """Check the files; every error is listed with its line, what is allowed and the nearest spelling.
+
+    Steps that a conftest.py registers are known, as pytest would know them.
+    """
+    from harness.plugin.conftest_steps import load_steps_beside
     from harness.scenarios.files import load_scenario
+    from harness.scenarios.never_fires import never_fires
 
     images = _images(inventory)
     read: list[ScenarioFile] = []
     wrong: list[ConfigurationError] = []
-    for path in _below(files):
+    paths = list(_below(files))
+    load_steps_beside(paths)
+    for path in paths:
         try:
-            read.append(load_scenario(path, images))
+            scenario = load_scenario(path, images)
+            if in_vain := never_fires(scenario):
+                raise ConfigurationError("\n".join(in_vain), hint="Arm it where the operation comes to it.")
+            read.append(scenario)
         except ConfigurationError as error:
             wrong.append(error)
     if output is Form.JSON:
@@ -92,14 +101,23 @@ def new(
 
 @app.command(
     short_help="Print every key and step.",
-    epilog="Example:  hil scenario schema -o json > scenario.schema.json",
+    epilog="Examples:  hil scenario schema -o json > mine.schema.json     hil scenario schema testplans/mine",
 )
-def schema(output: FormOption = Form.TABLE) -> None:
-    """Print every step and what it takes; `-o json` is the JSON Schema of a file, for editors."""
-    from harness.plugin import steps  # noqa: F401 -- it knows them all
+def schema(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Folders whose conftest.py files register steps as well.")
+    ] = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Print every step and what it takes; `-o json` is the JSON Schema of a file, for editors.
+
+    With the steps that conftest.py files register: those of the folders named, by default of testplans.
+    """
+    from harness.plugin.conftest_steps import conftests_below, load_steps_beside
     from harness.scenarios.file_model import json_schema
     from harness.scenarios.steps import STEPS
 
+    load_steps_beside(conftests_below(folders or [Path("testplans")]))
     if output is Form.JSON:
         typer.echo(json.dumps(json_schema(), indent=2))
         return

@@ -65,6 +65,15 @@ class Injector:
             self._hold()
         return armed
 
+    def cycle_power(self) -> None:
+        """Switch the card's host off and on: no fault, but what only the lab can do; judged as a reset is.
+
+        Errors as of :func:`harness.faults.power_cycle.cycle_power`.
+        """
+        from harness.faults.power_cycle import cycle_power
+
+        cycle_power(self._card, self._lab, self._history)
+
     def reached(self, phase: str) -> None:
         """Fire what waits for ``phase``; called by the flashing driver as the tool announces it."""
         for point in POINTS:

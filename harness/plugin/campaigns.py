@@ -66,6 +66,7 @@ class CampaignRun:
             "planned": course.planned,
             "ran": self._ran,
             "left": left,
+            "ended": course.over,
             "partial": any(not why.startswith(DURATION) for why in left),
         }
 
@@ -131,6 +132,8 @@ class CampaignRun:
             if session.shouldstop:
                 raise session.Interrupted(session.shouldstop)
             item = None if course.over else upcoming
+            if item is None and following is not None:
+                course.give_back(following)
         return True
 
     # -- workers --------------------------------------------------------------------------------------
@@ -236,6 +239,8 @@ def told(facts: dict[str, Any]) -> Iterator[str]:
     """Yield what there is to say of a campaign at its end."""
     if "ran" in facts:
         yield f"campaign    {facts['campaign']}: {facts['ran']} of {facts['planned']} ran, {_order(facts)}"
+        if facts["ended"] and facts["ended"] not in facts["left"]:
+            yield f"            {facts['ended']}"
         for why, count in facts["left"].items():
             yield f"            {'' if why.startswith(DURATION) else 'PARTIAL: '}{why}: {count} left out"
 

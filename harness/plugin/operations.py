@@ -103,11 +103,14 @@ class Flash:
         records = self.session.history.records
         return next(r.seq for r in reversed(records) if isinstance(r, Intent) and r.operation == "flash")
 
-    @is_step("reset", of="flash")
-    def reset(self) -> None:
-        """Reset the card with `rsu bmcimg`, which activates what was flashed."""
+    @is_step("reset", of="flash", kind="reset-kind", page="bmc-page")
+    def reset(self, kind: Literal["bmcimg", "retimer"] = "bmcimg", *, page: str | None = None) -> None:
+        """Reset the card with `rsu`: `bmcimg`, which activates what was flashed, or `retimer`.
+
+        :param page: of the BMC, to come up from: ``user`` or ``factory``.
+        """
         with step(self.session, self.card.name, "reset"):
-            self.card.reset()
+            self.card.reset(kind, page=page)
 
     @is_step("fit", of="flash", root="root", cancelled="csk-ids", flash_count="count", bmc_root="root")
     def fit(

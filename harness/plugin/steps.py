@@ -40,6 +40,24 @@ def end_faults(faults: Injector) -> None:
     faults.undo()
 
 
+@is_step("power-cycle", of="faults")
+def power_cycle(faults: Injector) -> None:
+    """Switch the card's host off and on, which resets the card; the lab must offer `power`."""
+    faults.cycle_power()
+
+
+@is_step("cancel", of="card")
+def cancel(card: CardDriver) -> None:
+    """Ask the card's driver to cancel an update, outside of one that the scenario makes."""
+    card.cancel_update()
+
+
+@is_step("read-card", of="card")
+def read_card(card: CardDriver) -> None:
+    """Read the card, and record what is true of it."""
+    card.observe()
+
+
 @is_step("report", of="card")
 def report(card: CardDriver) -> None:
     """Ask fpgainfo what it says of the card."""

@@ -65,7 +65,9 @@ class Course:
         self._clock = clock
         self._numbers = iter(range(1, campaign.rounds + 1)) if campaign.rounds is not None else count(1)
         self._open: deque[deque[Turn]] = deque()
-        self._opened = 0
+        self._opened = self._rounds = 0
+        #: The first turn that was given of the newest round.
+        self._first: Turn | None = None
         self._exhausted = not cells
         self._began: float | None = None
         self._counts: Counter[str] = Counter()
@@ -89,12 +91,15 @@ class Course:
             for turn in turns:
                 if may(self._cells[turn.at]):
                     turns.remove(turn)
+                    if turn.number > self._rounds:
+                        self._rounds, self._first = turn.number, turn
                     return turn
             at += 0 if self._closed(at) else 1
         return None
 
     def give_back(self, turn: Turn) -> None:
-        """Take back a turn that was not begun."""
+        """Take back the turn that was given last, and was not begun."""
+        self._rounds -= turn == self._first
         for turns in self._open:
             if turns and turns[0].number == turn.number:
                 turns.appendleft(turn)
@@ -179,13 +184,13 @@ class Course:
     @property
     def rounds(self) -> int:
         """How many rounds were begun."""
-        return self._opened
+        return self._rounds
 
     @property
     def planned(self) -> int:
         """How many turns there are in all rounds, or in those that were begun where nobody knows how many."""
         rounds = self._campaign.rounds
-        return len(self._cells) * (self._opened if rounds is None else rounds)
+        return len(self._cells) * (self._rounds if rounds is None else rounds)
 
     def left(self, ran: int) -> dict[str, int]:
         """Return why turns were left out -> how many, where ``ran`` were not."""

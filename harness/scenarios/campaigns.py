@@ -67,6 +67,8 @@ Names = Annotated[tuple[Text, ...], BeforeValidator(listed), Field(min_length=1)
 class Selection(Entry):
     """Scenarios of a file or folder: all, those that ``keyword`` matches (as `-k`), or those of ``ids``.
 
+    Another campaign stands for its scenarios, and for which of them may be blocked.
+
     ``path`` counts from the campaign's folder. ``ids``: what stands behind ``::`` of a node id, with or
     without its parameters. ``requirements``: those that are a proof of one of these.
     """
@@ -136,12 +138,41 @@ def load_campaign(path: Path) -> Campaign:
 
     :raises ConfigurationError: all that is wrong with it, each with file, line and key.
     """
+    return _loaded(path, ())
+
+
+def _loaded(path: Path, chain: tuple[Path, ...]) -> Campaign:
+    """Read a campaign. :param chain: those that it is named by, outermost first."""
     tree = read_placed(path, _FORM)
     try:
         plain = {key: value for key, value in tree.items() if key != "path"}
-        return Campaign.model_validate({**plain, "path": path}, context={"base": path.parent})
+        campaign = Campaign.model_validate({**plain, "path": path}, context={"base": path.parent})
     except ValidationError as error:
         raise _FORM.rejected(path, tree, problems_of(error, Campaign)) from None
+    chosen: list[Selection] = []
+    may_be_blocked = list(campaign.allow_blocked)
+    for at, selection in enumerate(campaign.scenarios):
+        if not selection.path.name.endswith(SUFFIX):
+            chosen.append(selection)
+            continue
+        if why := _unfit(selection, (*chain, path)):
+            raise _FORM.rejected(path, tree, [(("scenarios", at), why)])
+        other = _loaded(selection.path, (*chain, path))
+        chosen += other.scenarios
+        may_be_blocked += other.allow_blocked
+    return campaign.model_copy(
+        update={"scenarios": tuple(chosen), "allow_blocked": tuple(dict.fromkeys(may_be_blocked))}
+    )
+
+
+def _unfit(selection: Selection, chain: tuple[Path, ...]) -> str:
+    """Return why a campaign cannot stand in another one; empty where it can."""
+    if selection.path.resolve() in [each.resolve() for each in chain]:
+        names = " names ".join(each.name for each in (*chain, selection.path))
+        return f"the campaigns go in a circle: {names}"
+    if selection.keyword or selection.ids or selection.requirements:
+        return "a campaign stands for all of its scenarios: choose among them where they are"
+    return ""
 
 
 def find_campaign(target: str) -> Path | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
-from harness.inventory.entries import Entry
+from harness.inventory.entries import Entry, unknown_name
 from harness.inventory.forms import CskId
 from harness.scenarios.kinds import (
     KINDS,
@@ -98,7 +98,11 @@ class Use(Entry):
 
 @cache
 def model_of(step: Step) -> type[BaseModel]:
-    """Return what pydantic holds a step to: its name with what stands beside it, its arguments, ``as``."""
+    """Return what pydantic holds a step to: its name with what stands beside it, its arguments, ``as``.
+
+    :raises ConfigurationError: who registered it named an argument, or a kind, that there is not.
+    """
+    _check(step)
     fields: dict[str, Any] = {
         argument: (
             KINDS[kind] if step.needs(argument) else KINDS[kind] | None,
@@ -117,6 +121,16 @@ def model_of(step: Step) -> type[BaseModel]:
     )
     made = create_model(f"step {step.name}", __base__=Entry, __doc__=step.about, **fields)
     return cast("type[BaseModel]", made)
+
+
+def _check(step: Step) -> None:
+    for argument, kind in step.kinds.items():
+        if argument not in step.parameters:
+            raise unknown_name(
+                "argument", argument, [*step.parameters], f"the step {step.name!r} ({step.place})"
+            )
+        if kind not in KINDS:
+            raise unknown_name("kind of values", kind, list(KINDS), f"the step {step.name!r} ({step.place})")
 
 
 def json_schema() -> dict[str, Any]:

@@ -193,6 +193,8 @@ KINDS: Mapping[str, Any] = {
     ],
     "effect": _word("lands", "unchanged"),
     "tool": _word("fpgasupdate", "firmware-upload"),
+    "reset-kind": _word("bmcimg", "retimer"),
+    "bmc-page": _word("user", "factory"),
     "flash-point": _word(*POINTS),
     "flash-action": _word(*ACTION_NAMES),
     "push-point": _checked(FaultPoint.parse, examples=["before:manifest-put", "mid@524288:blob-patch"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -32,6 +32,17 @@ class Step:
     def about(self) -> str:
         """What it does, in one line."""
         return (inspect.getdoc(self.call) or "").partition("\n")[0]
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """The names of all that the call takes, the fixture apart."""
+        return [*inspect.signature(self.call).parameters][1:]
+
+    @property
+    def place(self) -> str:
+        """File and line of who registered it, for messages."""
+        code = inspect.unwrap(self.call).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
 
     @property
     def main(self) -> str:

@@ -21,7 +21,7 @@ class Kind:
 
     ``name``: the operation. ``lane``: what one lane is, also the key in JSON. ``of``: key in JSON of what the
     operation is done with; empty where a trial says nothing of that. ``weak``: lanes, or reporters, that are
-    known to say done whatever happened. ``lies``: verdict -> what a lane did then, with ``{n}`` for how often.
+    known to say done whatever happened. ``lies``: verdict -> what a lane did then, ``{n}``: how often.
     ``good``: the truths after which nothing is broken; empty: any. ``landed``: how many of the trials were
     as intended, with ``{n}``. ``waits``: what the lanes still do when they are interrupted.
     """

@@ -1,4 +1,4 @@
-"""`hil sweep flash` and `reset`: what they print, how they end, and that a killed one goes on where it was."""
+"""`hil sweep flash` and `reset`: what they print, how they end, and that a killed one goes on."""
 
 from __future__ import annotations
 

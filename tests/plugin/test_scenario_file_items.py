@@ -57,6 +57,24 @@ steps:
   - runs: A/csk1
 """,
     "needing": HEAD + "given: {needs: power}\nsteps: [reset]\n",
+    "operated": HEAD
+    + """\
+given: {card: {root: A}, needs: power}
+steps:
+  - flash: A/csk0-v2
+    promise: lands
+    activate: false
+  - power-cycle
+  - runs: A/csk0-v2
+  - reset: bmcimg
+    page: user
+  - cancel
+  - read-card
+  - fault: note
+    at: copying
+  - flash: A/csk0
+    promise: lands
+""",
 }
 
 
@@ -95,11 +113,19 @@ def test_each_is_collected_beside_those_of_python_and_ends_as_they_do(run: Ended
         "elsewhere[nine]": "BLOCKED",
         "needing[one]": "as-stated",
         "needing[two]": "BLOCKED",
+        "operated[one]": "as-stated",
+        "operated[two]": "BLOCKED",
     }
     assert "NOT_REACHED" in run.scenarios["unreached[one/card0]"]["reasons"][0]
     assert "no card nine/card0" in run.scenarios["elsewhere[nine/card0]"]["reason"]
     (why,) = run.scenarios["asserted[one/card0]"]["reasons"]
     assert why.startswith("asserted.scenario.yaml:7: runs: one/card0 runs ")
+    acts = [
+        record.operation
+        for record in run.records
+        if record.kind == "intent" and record.operation in ("power-cycle", "cancel-update")
+    ]
+    assert sorted(acts) == ["cancel-update", "power-cycle"]
     assert "execution.py" not in run.text, "whoever writes scenario files sees no line of Python"
 
 

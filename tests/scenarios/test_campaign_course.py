@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +66,16 @@ def test_a_soak_makes_rounds_until_its_duration_is_over_and_keeps_none() -> None
     assert made.next() is None
     assert made.over == "the duration of 3600 s is over"
     assert made.left(10_000) == {"the duration of 3600 s is over": 2}
+
+
+def test_a_turn_that_was_not_begun_is_given_again() -> None:
+    made = course(duration=3600.0)
+    first = [made.next() for _ in CELLS]
+    ahead = made.next()
+    assert ahead == Turn(2, 0)
+    made.give_back(Turn(2, 0))
+    assert (made.rounds, made.planned) == (1, len(first))
+    assert made.next() == ahead
 
 
 def test_who_may_not_begin_what_is_left_takes_from_the_next_round_and_no_further() -> None:
@@ -145,6 +154,7 @@ def test_no_turn_is_given_twice_and_no_budget_is_exceeded_whoever_asks(
     given_out: list[Turn] = []
     for asker in [*askers, *["xyz"] * (len(cells) * repeat + 1)]:
         turn = made.next(lambda cell, asker=asker: cell.device in asker)  # type: ignore[misc]
+        assert len(made._open) <= 2
         if turn is not None:
             given_out.append(turn)
     assert len(set(given_out)) == len(given_out)
@@ -156,4 +166,3 @@ def test_no_turn_is_given_twice_and_no_budget_is_exceeded_whoever_asks(
     assert made.planned == len(given_out) + sum(made.left(len(given_out)).values())
     free = [turn for turn in given_out if not cells[turn.at].card]
     assert len(free) == repeat * sum(not cell.card for cell in cells), "what wears no card is never left out"
-    assert all(later.number - earlier.number >= -1 for earlier, later in pairwise(given_out))

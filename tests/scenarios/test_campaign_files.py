@@ -75,7 +75,7 @@ def test_a_time_is_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["10", "0 s", "s", "1 d", "-1 s", ""])
 def test_what_is_no_time_is_told(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="--duration .* is no time: write it as 90 s"):
+    with pytest.raises(ConfigurationError, match=r"--duration .* is no time: write it as 90 s"):
         seconds_of(text, "--duration")
 
 
@@ -106,6 +106,34 @@ def test_what_is_wrong_is_told_with_its_place(folder: Path, text: str, said: str
         load(folder, text)
     assert said in caught.value.message
     assert caught.value.hint
+
+
+def test_a_campaign_stands_for_the_scenarios_of_another(folder: Path) -> None:
+    (folder / "inner.campaign.yaml").write_text(
+        HEAD + "scenarios: [../other, {path: ../flash, keyword: x}]\nallow_blocked: ../other\nrepeat: 9\n"
+    )
+    found = load(folder, "scenarios: [../flash, inner.campaign.yaml]\n")
+    chosen = [(each.path.name, each.keyword) for each in found.scenarios]
+    assert chosen == [("flash", ""), ("other", ""), ("flash", "x")]
+    assert (found.allow_blocked, found.rounds) == ((folder.parent / "other",), 1)
+
+
+def test_campaigns_in_a_circle_are_told_with_all_of_it(folder: Path) -> None:
+    mine = "scenarios:\n  - ../flash\n  - inner.campaign.yaml\n"
+    (folder / "inner.campaign.yaml").write_text(HEAD + "scenarios: mine.campaign.yaml\n")
+    (folder / "mine.campaign.yaml").write_text(HEAD + mine)
+    with pytest.raises(ConfigurationError) as caught:
+        load(folder, mine)
+    assert (
+        "inner.campaign.yaml:2: scenarios.0: the campaigns go in a circle: mine.campaign.yaml names "
+        "inner.campaign.yaml names mine.campaign.yaml" in caught.value.message
+    )
+
+
+def test_of_a_campaign_nothing_is_chosen(folder: Path) -> None:
+    (folder / "inner.campaign.yaml").write_text(HEAD + "scenarios: ../flash\n")
+    with pytest.raises(ConfigurationError, match=r":2: scenarios\.0: a campaign stands for all"):
+        load(folder, "scenarios: {path: inner.campaign.yaml, keyword: x}\n")
 
 
 def test_a_campaign_is_found_by_its_name(folder: Path) -> None:
