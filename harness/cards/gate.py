@@ -234,7 +234,8 @@ class Gate:
         """
         self.stands(seen, while_updating=while_updating)
         address, identity = self._of(seen)
-        if kind not in ("bmcimg", "retimer") or page not in (None, "user", "factory"):
+        plain = type(kind) is str and (page is None or type(page) is str)
+        if not plain or kind not in ("bmcimg", "retimer") or page not in (None, "user", "factory"):
             raise RefusedError(f"There is no reset {kind!r} with page {page!r} of an N3000.")
         words = (kind, address, *(("-p", page) if page else ()))
         command = self._held(self._checked(place).ask("rsu", *words), identity)
@@ -268,7 +269,7 @@ class Gate:
 
     def clear(self, container: str, place: Place) -> Permit:
         """Return the permit to remove a tool's ``container`` that an earlier run has left behind."""
-        if container not in (FLASHER, RESETTER):
+        if type(container) is not str or container not in (FLASHER, RESETTER):
             raise HarnessBug(f"{container!r} is no container of the card's tools.")
         argv = self._checked(place).remove(container)
         return _AUTHORITY.command("remove", self._host, argv, self._entry.name, self._fence)

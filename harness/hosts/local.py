@@ -66,7 +66,7 @@ class LocalHost:
             # What is run is what the permit says, not what the caller holds.
             line = permitted_line(permit.argv)
         began = time.monotonic()
-        code, out, err = _executed(line, deadline, on_output)
+        code, out, err = self._execute(line, deadline, on_output)
         return CommandResult(
             argv=tuple(argv),
             exit_code=code if code >= 0 else -1,
@@ -75,7 +75,6 @@ class LocalHost:
             seconds=time.monotonic() - began,
         )
 
-    @told
     def run_all(self, commands: Sequence[Asked], *, deadline: float = 30.0) -> list[CommandResult]:
         """Run commands one after the other; see :meth:`harness.hosts.protocol.Host.run_all`."""
         end = time.monotonic() + deadline
@@ -100,7 +99,7 @@ class LocalHost:
     def fetch(self, url: str, *, deadline: float = 120.0) -> bytes:
         """Return the image at ``url`` of a controller. :raises OSError: with what `curl` said."""
         line = read_only_line(["curl", "-s", "-S", "-f", url], self._tools, literal=True)
-        code, out, err = _executed(line, deadline, None)
+        code, out, err = self._execute(line, deadline, None)
         if code != 0:
             raise os_error(url, err.decode(errors="replace"))
         return out
@@ -143,6 +142,12 @@ class LocalHost:
                     f"{size} bytes could not be written to {path} on {self._name}: {error.strerror}.",
                     hint=f"Is there space in {target.parent}, and may you write there?",
                 ) from None
+
+    def _execute(
+        self, line: str, deadline: float, on_output: Callable[[str], None] | None
+    ) -> tuple[int, bytes, bytes]:
+        """Run a line that was let pass. A machine in memory takes the place of this one here, in tests."""
+        return _executed(line, deadline, on_output)
 
     def wait_until_reachable(self, *, deadline: float = 300.0) -> None:
         """Return at once: this machine is here."""
