@@ -46,21 +46,26 @@ def leases_of(
     index: str | None = None,
     *,
     wait: float = 0.0,
+    worker: bool = False,
 ) -> LeaseHolder:
     """Return what holds the leases of this process, in the run of that name; nothing is opened yet.
 
-    :param wait: seconds that a card which somebody else has is waited for.
+    :param wait: seconds that a card which somebody else has is waited for. :param worker: another process of
+        the run, which outlives this one, takes the places of labgrid.
     The rest as for :func:`harness.leases.store.leases_url`.
     """
     from harness.leases.holder import LeaseHolder
     from harness.leases.owner import this_process
+    from harness.leases.places import Places
 
     def opened() -> LeaseStore:
         from harness.leases.store import LeaseStore, leases_url
 
         return LeaseStore(leases_url(reports, said, index))
 
-    return LeaseHolder(opened, this_process(run), wait=wait)
+    owner = this_process(run)
+    places = Places(run, None if worker else lambda: LeaseHolder(opened, owner, wait=wait))
+    return LeaseHolder(opened, owner, wait=wait, places=places)
 
 
 def _connected(host: Host, access: Callable[[str], Access | None]) -> closing[Reached]:
@@ -114,8 +119,9 @@ class LabLeases:
 
         :param at_rest: the host must say that it is; else one that does not answer is let pass.
         :raises BlockedError: its health keeps it from runs, or a check of it.
-        :raises LeasedError: somebody else has it. :raises LeaseLostError: it was ours.
-        :raises InfrastructureError: the leases, or the host, do not answer.
+        :raises LeasedError: somebody else has it, or its host in labgrid.
+        :raises LeaseLostError: it was ours.
+        :raises InfrastructureError: the leases, labgrid, or the host, do not answer.
         :raises DeadlineError: an update that somebody began does not end.
         """
         host, card = self._entry.card(name)
@@ -124,6 +130,8 @@ class LabLeases:
         key = lease_key(host, card, self._kept)
         if not self._holder.holds(key):
             self.health.require(name)
+        if host.labgrid is not None and self._holder.places is not None:
+            self._holder.places.hold(host.labgrid)
 
         def settle() -> None:
             with suppress(*(() if at_rest else (UnreachableError,))):

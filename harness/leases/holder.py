@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from harness.leases.owner import Owner
+    from harness.leases.places import Places
     from harness.leases.store import Lease, LeaseStore
 
 #: Seconds after which the lease of a process that is not heard of any more is over.
@@ -28,13 +29,21 @@ class LeaseHolder:
     """The leases of one owner in this process.
 
     :param store: opens the database, on first use. :param owner: who has the leases. :param ttl: seconds.
-    :param wait: seconds that somebody else may go on to have a card that is wanted.
+    :param wait: seconds that somebody else may go on to have a card that is wanted. :param places: what the
+        run has of labgrid's places; given back with the rest when it ends.
     """
 
     def __init__(
-        self, store: Callable[[], LeaseStore], owner: Owner, *, ttl: float = TTL, wait: float = 0.0
+        self,
+        store: Callable[[], LeaseStore],
+        owner: Owner,
+        *,
+        ttl: float = TTL,
+        wait: float = 0.0,
+        places: Places | None = None,
     ) -> None:
         self.owner = owner
+        self.places = places
         self._wait = wait
         self._open = store
         self._store: LeaseStore | None = None
@@ -60,7 +69,7 @@ class LeaseHolder:
         """Return whether we have the lease of a card, as far as we know."""
         return card in self._held
 
-    def hold(self, card: str, name: str, reason: str, *, settle: Callable[[], None]) -> None:
+    def hold(self, card: str, name: str, reason: str, *, settle: Callable[[], None]) -> Lease:
         """Have the lease of a card from here until it is given back; nothing happens where we have it.
 
         :param settle: returns once the card is idle. It is called while we have the lease already, so that
@@ -70,7 +79,7 @@ class LeaseHolder:
         :raises InfrastructureError: the database, or ``settle``, says so.
         """
         if card in self._held:
-            return
+            return self._held[card]
         if card in self._lost:
             raise self._lost[card]
         lease = self._acquired(card, name, reason, time.monotonic() + self._wait)
@@ -86,6 +95,7 @@ class LeaseHolder:
                 self._give_back(card)
                 del self._tokens[card]
             raise
+        return lease
 
     def check(self, card: str) -> None:
         """Return if we have the lease of a card now, and have it for its TTL from now on.
@@ -102,14 +112,16 @@ class LeaseHolder:
                 self._lost[card] = lost
                 raise
 
-    def give_back(self) -> None:
-        """Give all leases back. A database that does not answer is left alone: they run out."""
+    def give_back(self, card: str | None = None) -> None:
+        """Give a lease back, or all. A database that does not answer is left alone: they run out."""
         with self._change:
-            for card in list(self._held):
-                self._give_back(card)
+            for each in [card] if card is not None else list(self._held):
+                self._give_back(each)
 
     def close(self) -> None:
-        """Give all leases back, and let go of the database."""
+        """Give all leases and places back, and let go of the database."""
+        if self.places is not None:
+            self.places.close()
         self._end.set()
         if self._beating is not None:
             self._beating.join()
