@@ -146,6 +146,7 @@ def words_of(rng: Random, act: str) -> list[Any]:
     return rng.choice(
         [
             ["bash", "-c", _BEFORE + line],
+            ["bash", "-c", f"{_BEFORE}system {own} 7f1a"],
             ["bash", "-c", _BEFORE + "system host-lock 7f1a" + rng.choice(TEXTS)],
             ["bash", "-c", rng.choice(TEXTS) + _BEFORE + line],
             ["bash", "-c", line],
