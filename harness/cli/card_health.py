@@ -220,7 +220,7 @@ def _looked(card: str, inventory: Inventory, entry: Lab, kept: BackgroundLab) ->
             looked = look_at_card(host, one, reached)
         finally:
             reached.close()
-    return (*looked.host, *looked.card)
+    return looked.checks
 
 
 def _note(place: Place, event: Any, reason: str, reports: Path, leases: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from harness.doctor.model import Part
 from harness.errors import HarnessError, UnreachableError
 from harness.health.checks import Check, failed, ok
-from harness.health.looking import look_at_card, look_at_host
+from harness.health.looking import HostLook, look_at_card, look_at_host
 from harness.hosts.connect import connect
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ def host_and_cards(lab: RunningLab, entry: Host, cards: list[str], in_use: Mappi
     except HarnessError as error:
         return _silent(entry, cards, failed("login", error))
     try:
-        checks = look_at_host(entry, reached, deadline=DEADLINE)
+        look = look_at_host(entry, reached, deadline=DEADLINE)
     except (HarnessError, OSError) as error:
         reached.close()
         return _silent(entry, cards, failed(_failing(error), error))
     try:
-        found = Part("host", entry.name, (ok("login", _login(entry)), *checks))
-        return [found, *_cards(entry, cards, reached, in_use)]
+        found = Part("host", entry.name, (ok("login", _login(entry)), *look.checks))
+        return [found, *_cards(entry, cards, reached, look, in_use)]
     finally:
         reached.close()
 
@@ -59,14 +59,16 @@ def _silent(entry: Host, cards: list[str], check: Check) -> list[Part]:
     return [Part("host", entry.name, (check,)), *parts]
 
 
-def _cards(entry: Host, cards: list[str], reached: Reached, in_use: Mapping[str, str]) -> Iterator[Part]:
+def _cards(
+    entry: Host, cards: list[str], reached: Reached, look: HostLook, in_use: Mapping[str, str]
+) -> Iterator[Part]:
     for card in cards:
         name = f"{entry.name}/{card}"
         if who := in_use.get(name):
             yield Part("card", name, (ok("in use", f"not looked at: {who}"),), lease=who)
             continue
         try:
-            looked = look_at_card(entry, entry.cards[card], reached, deadline=DEADLINE)
+            looked = look_at_card(entry, entry.cards[card], reached, of_host=look, deadline=DEADLINE)
         except (HarnessError, OSError) as error:
             yield Part("card", name, (failed(_failing(error), error),))
         else:

@@ -22,38 +22,60 @@ _PROCESSES: Final = ("pgrep", "-a", "-f", "|".join(card_checks.UPDATERS))
 
 
 @dataclass(frozen=True, slots=True)
+class HostLook:
+    """What was found of a host. ``version``: what its flashing tool says of itself; None: nothing."""
+
+    checks: tuple[Check, ...]
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Looked:
     """What was found of a host and of one of its cards."""
 
-    host: tuple[Check, ...]
+    host: HostLook
     card: tuple[Check, ...]
 
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks of both."""
+        return (*self.host.checks, *self.card)
 
-def look_at_host(entry: Host, host: Reached, *, deadline: float = 30.0) -> tuple[Check, ...]:
+
+def look_at_host(entry: Host, host: Reached, *, deadline: float = 30.0) -> HostLook:
     """Return the checks of a host. :raises InfrastructureError: it does not answer."""
     began = time.time()
     results = host.run_all(host_questions(entry), deadline=deadline)
-    return tuple(host_checks(entry, host, results, Moment(began, time.time())))
+    return _host_look(entry, host, results, began)
 
 
-def look_at_card(entry: Host, card: Card, host: Reached, *, deadline: float = 30.0) -> Looked:
+def _host_look(entry: Host, host: Reached, results: Sequence[CommandResult], began: float) -> HostLook:
+    checks = tuple(host_checks(entry, host, results, Moment(began, time.time())))
+    return HostLook(checks, tool_version(results))
+
+
+def look_at_card(
+    entry: Host, card: Card, host: Reached, *, of_host: HostLook | None = None, deadline: float = 30.0
+) -> Looked:
     """Return the checks of a card and of the host that it is in; nothing of either is changed.
 
+    :param of_host: what is known of the host already; None: it is asked, in the same exchange.
     :raises InfrastructureError: the host does not answer.
     """
     probe = Probe(card.address, entry.sysfs, card_checks.SAFE_FIELDS)
     asked = [Asked(tuple(probe.argv)), Asked(tuple(identities_question(entry.sysfs))), Asked(_PROCESSES)]
+    questions = host_questions(entry) if of_host is None else []
     began = time.time()
-    results = host.run_all([*host_questions(entry), *asked], deadline=deadline)
-    moment = Moment(began, time.time())
-    own, (read, listed, processes) = results[: -len(asked)], results[-len(asked) :]
+    results = host.run_all([*questions, *asked], deadline=deadline)
+    own, (read, listed, processes) = results[: len(questions)], results[len(questions) :]
+    of_host = of_host or _host_look(entry, host, own, began)
     found = identities_in(host.name, listed, entry.sysfs)
     truth, address = probe.truth(host.name, read), card_checks.place_of(card, found)
     if address != card.address:
         fields = card_checks.SAFE_FIELDS
         truth = read_truth(host, address, sysfs=entry.sysfs, fields=fields, deadline=deadline)
-    checks = _card_checks(entry, card, host, truth, found, (processes, tool_version(own)), deadline)
-    return Looked(tuple(host_checks(entry, host, own, moment)), tuple(checks))
+    checks = _card_checks(entry, card, host, truth, found, (processes, of_host.version), deadline)
+    return Looked(of_host, tuple(checks))
 
 
 def _card_checks(

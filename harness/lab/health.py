@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from harness.health.checks import Check
+    from harness.health.looking import HostLook
     from harness.health.states import Event
     from harness.health.store import Health, HealthStore, Place
     from harness.hosts.protocol import Host as Reached
@@ -35,6 +36,8 @@ class LabHealth:
         self._holder = holder
         #: Cards that this process has checked, and found nothing that keeps it from them.
         self._checked: set[str] = set()
+        #: The same of their hosts, which are asked once.
+        self._hosts: dict[str, HostLook] = {}
 
     def of(self, name: str) -> Health | None:
         """Return the health of the card ``host/card``; None where none is kept.
@@ -73,15 +76,16 @@ class LabHealth:
         """
         if name in self._checked or self._place(name) is None:
             return
-        from harness.health.checks import Grade
+        from harness.health.checks import Grade, worst
         from harness.health.looking import look_at_card
 
         host, card = self._entry.card(name)
         with reach(host) as reached:
-            looked = look_at_card(host, card, reached)
-        checks = (*looked.host, *looked.card)
-        self.found(name, checks)
-        bad = [check for check in checks if check.grade is Grade.BAD]
+            looked = look_at_card(host, card, reached, of_host=self._hosts.get(host.name))
+        if worst(looked.host.checks) is not Grade.BAD:
+            self._hosts[host.name] = looked.host
+        self.found(name, looked.checks)
+        bad = [check for check in looked.checks if check.grade is Grade.BAD]
         if bad:
             raise BlockedError(
                 f"{name} is not used: {'; '.join(told(check) for check in bad)}.",
