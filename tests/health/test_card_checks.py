@@ -185,6 +185,14 @@ def test_each_trouble_is_found_and_has_a_hint(bench: Bench, name: str) -> None:
     assert found.hint
 
 
+def test_a_card_that_moved_is_checked_where_it_is(bench: Bench) -> None:
+    bench.card.move(ELSEWHERE)
+    bench.card.write("sec/security/flash_count", "77\n")
+    found = bench.look()
+    assert found["driver"].grade is Grade.OK
+    assert found["wear"].finding == "77 updates"
+
+
 def test_the_flash_of_a_card_that_is_busy_is_not_read(bench: Bench) -> None:
     bench.card.write("sec/firmware/secure-update0/status", "transferring\n")
     assert "wear" not in bench.look()
