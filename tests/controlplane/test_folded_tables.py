@@ -39,6 +39,14 @@ def test_states_with_their_bars(terminal: int | None) -> None:
     assert [tuple(row.values()) for row in found.rows] == list(STATES)
 
 
+def test_labels_that_were_wrapped_have_their_blanks_again() -> None:
+    columns = ("uuid", "applied", "applied_labels")
+    labels = "[{'subcloud': 'abc'}, {'subcloud3': '3'}, {'subcloud4': '4'}]"
+    printed = listing(columns, columns, [(A, "True", labels), (B, "False", "None")], 80)
+    assert printed.count("\n") > 8, "it is wrapped"
+    assert [row["applied_labels"] for row in parse_barred(folded(printed)).rows] == [labels, "None"]
+
+
 @pytest.mark.parametrize("between", [" ", "\t", "    "])
 def test_states_without_bars(between: str) -> None:
     printed = listing(STATE_COLUMNS, FIELDS, STATES, None)

@@ -100,9 +100,8 @@ class ProseReader(LineReader):
                 last = (last if not told else []) + _named(found)
                 told = []
                 continue
-            if found["good"] and text[: found.start()].endswith("not "):
-                continue
-            status = "out-of-sync" if found["out"] else "in-sync" if found["good"] else "unknown"
+            out = found["out"] or text[: found.start()].endswith("not ")
+            status = "out-of-sync" if out else "in-sync" if found["good"] else "unknown"
             for name in last:
                 yield _synced(place, name, status, quote)
             told = last

@@ -222,6 +222,11 @@ def test_nothing_to_draft_is_told(drafted) -> None:
         drafted("It does not work.\n")
 
 
+def test_a_value_that_looks_like_a_reference_is_none(drafted) -> None:
+    _, data, _ = drafted("system host-device-label-assign compute-0 d k=$x\nsystem host-lock compute-0\n")
+    assert data["steps"][0] == {"label": {"k": "$$x"}}
+
+
 def test_secrets_and_what_steers_a_terminal_are_in_no_draft(drafted) -> None:
     text, _, _ = drafted(
         "system --os-password s3cr3tword device-image-upload \x1b[31m$evil.bin functional 8086 0b30 "

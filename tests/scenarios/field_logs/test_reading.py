@@ -55,6 +55,24 @@ def test_what_the_writer_says_is_hearsay(read) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "statuses"),
+    [
+        ("subcloud7 is not in-sync", {"subcloud7": "out-of-sync"}),
+        ("subcloud1, 2 and 3 are insync", dict.fromkeys(("subcloud1", "subcloud2", "subcloud3"), "in-sync")),
+        (
+            "subcloud-east was out of sync, subcloud-west in sync",
+            {"subcloud-east": "out-of-sync", "subcloud-west": "in-sync"},
+        ),
+        ("the status is unknown", {}),
+        ("subclouds are in-sync", {}),
+    ],
+)  # fmt: skip
+def test_statuses_in_a_sentence(read, sentence: str, statuses: dict[str, str]) -> None:
+    said = [t.claim.statement for t in read(f"{sentence}\n").of(Told)]
+    assert {each["name"]: each["firmware_sync_status"] for each in said} == statuses
+
+
 def test_commands_of_the_cloud_are_of_the_systems_before_them(read) -> None:
     systems = [c.system for c in read(reports.CLOUD).of(Command) if "host-device-label-assign" in c.words]
     assert systems == ["subcloud1", "subcloud2", "subcloud3", "subcloud4", "subcloud1", "subcloud2"]
