@@ -100,6 +100,7 @@ class CardDriver:
             self._gate,
             self.name,
             address=lambda: self._address,
+            card=lambda: self._identity or self._address,
             tools=tools or {},
             upload_dir=upload_dir,
             abandoned=lambda: self.signal("TERM"),

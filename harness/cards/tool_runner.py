@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from harness.cards.looking import Look
 from harness.cards.tool_output import Progress, ToolOutput, without_pid
 from harness.errors import HarnessError, InfrastructureError, LinkLostError, RefusedError
 from harness.hosts.permits import Permit
-from harness.hosts.protocol import CommandResult, Host
+from harness.hosts.protocol import Asked, CommandResult, Host
 from harness.leases.hold import check_begun
 
 
@@ -33,7 +34,8 @@ class OnHost:
 class ToolRunner:
     """The tools on one host, for one card.
 
-    :param name: the card's, for messages. :param address: says where it is now.
+    :param name: the card's, for messages. :param address: says where it is now. :param card: what tells it
+        from others on this host.
     :param tools: tool or engine -> name or path on the host. :param upload_dir: folder there for images.
     :param abandoned: called where the harness stops waiting for a tool that still runs.
     """
@@ -45,6 +47,7 @@ class ToolRunner:
         name: str,
         *,
         address: Callable[[], str],
+        card: Callable[[], str],
         tools: Mapping[str, str],
         upload_dir: str,
         abandoned: Callable[[], object],
@@ -53,6 +56,7 @@ class ToolRunner:
         self._gate = gate
         self._name = name
         self._address = address
+        self._card = card
         self._tools = dict(tools)
         self._upload_dir = upload_dir
         self._abandoned = abandoned
@@ -90,11 +94,13 @@ class ToolRunner:
 
         :param look: carries out the permit to remove it, and may look at the card as it does so.
         """
-        path = posixpath.join(folder or self._upload_dir, f"hil-{secrets.token_hex(8)}.bin")
+        folder = folder or self._upload_dir
+        ours = posixpath.join(folder, f"hil-{re.sub('[^0-9a-f]', '', self._card().lower())}-")
+        path = f"{ours}{secrets.token_hex(8)}.bin"
         upload = self._gate.upload(content, path)
         try:
             self._host.put(content, path, permit=upload)
-            there = OnHost(path, self._sha256(path))
+            there = OnHost(path, self._arrived(path, f"{ours}*.bin"))
             yield there
         except BaseException:
             with suppress(HarnessError):
@@ -103,10 +109,20 @@ class ToolRunner:
             raise
         there.seen = look(self._gate.remove(path))
 
-    def _sha256(self, path: str) -> str:
-        result = self._host.run(["sha256sum", path], deadline=120.0)
-        check_begun(self._host, result, self._name, self._address())
-        return result.stdout.split(" ", 1)[0].lstrip("\\") if result.exit_code == 0 else ""
+    def _arrived(self, path: str, ours: str) -> str:
+        """Return the SHA-256 of the image that has arrived at ``path``; remove those of ``ours`` beside it.
+
+        Runs that were killed have left them. The card is ours now: nobody else has any use for them.
+        """
+        summed, *listed = self._host.run_all(
+            [Asked(["sha256sum", path]), Asked(["ls", "-d", ours])], deadline=120.0
+        )
+        check_begun(self._host, summed, self._name, self._address())
+        for left in listed[0].stdout.split() if listed else ():
+            if left != path:
+                remove = self._gate.remove(left)
+                self._host.run(remove.argv, permit=remove)
+        return summed.stdout.split(" ", 1)[0].lstrip("\\") if summed.exit_code == 0 else ""
 
     def run(
         self,
