@@ -152,7 +152,7 @@ class EmulatedHost:
     @property
     def image_load(self) -> bool:
         """Whether this kernel has the ``control`` directory; mainline has none (4.1)."""
-        return "no-image-load" not in self.conditions
+        return "no-image-load" not in self.conditions and "driver-without-control" not in self.defects
 
     def condition(self, name: str, on: bool) -> None:
         """Bring about a circumstance of :data:`CONDITIONS`, or end it.

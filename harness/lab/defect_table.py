@@ -179,6 +179,12 @@ _TOOLS: Final = (
         "fpgasupdate times out, and the image is there",
         "FALSE_FAILURE",
     ),
+    _tool(
+        "fpgasupdate-refuses-board",
+        "OFS/opae-sdk PR#3049; reports F8",
+        "fpgasupdate refuses every card of this kind, and nothing is tried",
+        "NOT_ATTEMPTED",
+    ),
     _tool("rsu-resets-nothing", "OFS/opae-sdk PR#2499", "rsu says complete, and nothing was reset", "FAILED"),
     _tool(
         "rsu-fails-after-reset",
@@ -210,6 +216,12 @@ _TOOLS: Final = (
         f"{_N3000} 5.1",
         "fpgasupdate says OK, for the status is idle",
         "FALSE_SUCCESS",
+    ),
+    _tool(
+        "driver-without-control",
+        "LP 2160223; reports F2",
+        "rsu finds no way to reset the card",
+        "FAILED",
     ),
     _tool(
         "driver-forgets-error",
@@ -277,6 +289,14 @@ _REGISTRIES: Final = (
         "FALSE_SUCCESS",
         _PUT,
         "flip-blob",
+    ),
+    _registry(
+        "token-of-a-fast-clock",
+        "docker/hub-feedback#647; reports R18",
+        "the registry answers 401 to tokens that are not valid yet",
+        "FAILED",
+        "before:ping",
+        "skew-token",
     ),
     _registry(
         "left-read-only", "92f1658c2", "the registry answers 405 to every write", "FAILED", _PUT, "read-only"

@@ -28,13 +28,22 @@ class Qualifying:
         empty: all; such as ``!card,system``: only those that ask for none of these.
     :param first: node ids that are run before all others.
     :param until: the outcome or verdict at whose first sight the rest is left out; empty: none is.
+    :param only: node ids, and none besides; empty: all that are concerned.
     """
 
-    def __init__(self, told: Path, concerns: str = "", first: Sequence[str] = (), until: str = "") -> None:
+    def __init__(
+        self,
+        told: Path,
+        concerns: str = "",
+        first: Sequence[str] = (),
+        until: str = "",
+        only: Sequence[str] = (),
+    ) -> None:
         self._told = told
         self._concerns = concerns
         self._first = first
         self._until = until
+        self._only = frozenset(only)
 
     def tell(self, **said: Any) -> None:
         """Append one line."""
@@ -46,7 +55,12 @@ class Qualifying:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Choose, and order."""
-        chosen = [item for item in items if self._is_concerned(set(getattr(item, "fixturenames", ())))]
+        chosen = [
+            item
+            for item in items
+            if self._is_concerned(set(getattr(item, "fixturenames", ())))
+            and (not self._only or item.nodeid in self._only)
+        ]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         rank = {name: place for place, name in enumerate(self._first)}
@@ -91,7 +105,7 @@ def main(order: Path) -> int:
     from harness.interruption import stopped_is_interrupted
 
     said = json.loads(order.read_text(encoding="utf-8"))
-    plugin = Qualifying(Path(said["told"]), said["concerns"], said["first"], said["until"])
+    plugin = Qualifying(Path(said["told"]), said["concerns"], said["first"], said["until"], said["only"])
     with stopped_is_interrupted():
         status = int(pytest.main(said["arguments"], plugins=[plugin]))
     plugin.tell(ended=status)

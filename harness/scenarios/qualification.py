@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,10 @@ TRIAL_SECONDS = 1800.0
 _END_SECONDS = 60.0
 _CORRECTED, _BESIDE = "corrected", "beside"
 _STATE, _TRIALS, _KILLERS = "state.json", "trials.jsonl", "killers.json"
+#: Beside the scenarios of a plan: which of them noticed a defect when that was last written down.
+_FIRST = "noticed_first.json"
+#: Plugins of pytest that may be installed, and only cost time in a trial.
+_NOT_NEEDED = ("allure_pytest", "hypothesispytest", "labgrid", "xdist")
 #: pytest: nothing was collected that concerns this.
 _NOTHING = 5
 _WELL = (0, 1, _NOTHING)
@@ -52,13 +56,17 @@ class Plan:
     jobs: int = 2
     devices: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    @property
+    def beside(self) -> Path:
+        """The folder that has the scenarios; those of a campaign are elsewhere in the plans."""
+        campaign = self.target.name.endswith(".campaign.yaml")
+        return self.target if self.target.is_dir() else self.target.parents[1 if campaign else 0]
+
     def fingerprint(self) -> str:
         """Return what must be the same for a trial of before to count: plan, inventory, options, version."""
         from harness import __version__
 
-        campaign = self.target.name.endswith(".campaign.yaml")  # its scenarios are elsewhere in the plans
-        beside = self.target if self.target.is_dir() else self.target.parents[1 if campaign else 0]
-        files = [*beside.rglob("*.py"), *beside.rglob("*.yaml"), *Path().glob("*.yaml")]
+        files = [*self.beside.rglob("*.py"), *self.beside.rglob("*.yaml"), *Path().glob("*.yaml")]
         files += Path("fixtures").rglob("*.yaml")
         files += [
             Path(each.partition("=")[2]) for each in self.options if each.startswith("--hil-inventory=")
@@ -76,7 +84,8 @@ class _Task:
     """One trial to make. ``defects``: switched on in it; ``of``: the one that it is about, empty: none.
 
     ``until``: the outcome or verdict that ends it; empty: it goes to its end. ``generations``: of the drivers
-    of the cards that it is made on.
+    of the cards that it is made on. ``beside``: the trial of the others alone that ``of`` needs, if any.
+    ``only``: these scenarios; empty: all that are concerned.
     """
 
     name: str
@@ -85,6 +94,8 @@ class _Task:
     of: str = ""
     until: str = ""
     generations: tuple[str, ...] = ("",)
+    beside: _Task | None = None
+    only: tuple[str, ...] = ()
 
 
 @dataclass
@@ -114,7 +125,7 @@ class Qualification:
         due = [task for task in self._tasks() if task.name not in self._done]
         interrupted = False
         with ThreadPoolExecutor(self.plan.jobs) as pool:
-            waiting = {pool.submit(self._trial, task): task for task in due}
+            waiting = {pool.submit(self._trials, task): task for task in due}
             try:
                 self._gather(waiting, began)
             except KeyboardInterrupt:
@@ -132,7 +143,8 @@ class Qualification:
     def _tasks(self) -> list[_Task]:
         kinds = {defect["kind"] for defect in self.plan.defects}
         concerned = list(dict.fromkeys(CONCERNS[kind] for kind in CONCERNS if kind in kinds))
-        generations = ("", *sorted({defect["generation"] for defect in self.plan.defects} - {""}))
+        wanted = {defect["generation"] for defect in self.plan.defects}
+        generations = ("", *sorted(wanted & self.plan.devices.keys() - {""}))
         tasks = [
             _Task(f"{_CORRECTED}/{fixture}", fixture, generations=generations if fixture == "card" else ("",))
             for fixture in concerned
@@ -145,25 +157,41 @@ class Qualification:
         for defect in self.plan.defects:
             name, beside = defect["name"], tuple(defect["beside"])
             concerned_by = "" if self.plan.full else CONCERNS[defect["kind"]]
-            until = "" if self.plan.full or beside else defect["predicts"]
-            if beside:
-                tasks.append(_Task(f"{_BESIDE}/{name}", concerned_by, beside))
+            until = "" if self.plan.full else defect["predicts"]
+            alone = _Task(f"{_BESIDE}/{name}", concerned_by, beside) if beside else None
             on = (defect["generation"],)
-            tasks.append(_Task(name, concerned_by, (name, *beside), name, until, on))
+            tasks.append(_Task(name, concerned_by, (name, *beside), name, until, on, alone))
         return tasks
 
-    def _gather(self, waiting: Mapping[Future[Trial], _Task], began: float) -> None:
+    def _gather(self, waiting: Mapping[Future[list[Trial]], _Task], began: float) -> None:
         left, spent = set(waiting), 0
         while left:
             done, left = wait(left, return_when=FIRST_COMPLETED)
             for each in done:
-                trial = each.result()
-                self._keep(trial)
+                trials = each.result()
+                for trial in trials:
+                    self._keep(trial)
                 spent += 1
                 rest = (time.monotonic() - began) / spent * len(left)
                 task = waiting[each]
                 found = [d for d in self.plan.defects if d["name"] == task.of]
-                self.told(self._row(found[0]) if found else None, trial, len(left), rest)
+                self.told(self._row(found[0]) if found else None, trials[-1], len(left), rest)
+
+    def _trials(self, task: _Task) -> list[Trial]:
+        """Make a trial, and that of the other defects alone, where it has one: that of the defect last.
+
+        Where a scenario notices the defect, it is enough to see that it does not without it; where it does,
+        all scenarios are tried in both.
+        """
+        if task.beside is None:
+            return [self._trial(task)]
+        if task.until:
+            quick = self._trial(task)
+            shown = tuple(each.scenario for each in quick.seen if each.shows(task.until))
+            alone = self._trial(replace(task.beside, only=shown)) if shown else None
+            if alone is not None and not any(task.until in each.unstated for each in alone.seen):
+                return [alone, quick]
+        return [self._trial(task.beside), self._trial(replace(task, until=""))]
 
     def _trial(self, task: _Task) -> Trial:
         began = time.monotonic()
@@ -175,15 +203,20 @@ class Qualification:
         return Trial(task.name, tuple(seen), trouble, time.monotonic() - began)
 
     def _made(self, task: _Task, work: Path) -> tuple[list[Seen], str]:
-        """Run the scenarios in a process of their own; return what they found, and what went wrong."""
+        """Return what the scenarios found, and what went wrong."""
         if lacking := [each for each in task.generations if each and not self.plan.devices.get(each)]:
             return [], f"there is no card to try it on whose driver is of generation {', '.join(lacking)}"
+        return self._started(task, work)
+
+    def _started(self, task: _Task, work: Path) -> tuple[list[Seen], str]:
+        """Run the scenarios in a process of their own; return what they found, and what went wrong."""
         told, order = work / "told.jsonl", work / "order.json"
         told.touch()
         said = {
             "told": str(told),
             "concerns": task.concerns,
             "first": self._killers.get(task.of, []),
+            "only": list(task.only),
             "until": task.until,
             "arguments": self._arguments(task, work),
         }
@@ -214,8 +247,8 @@ class Qualification:
             *(f"--rootdir={Path.cwd()}", f"--basetemp={work / 'tmp'}"),
             *("--hil-release=corrected", *defects, *self.plan.options),
             f"--hil-reports={self.plan.folder / 'runs' / task.name.replace('/', '-')}",
-            *("-p", "no:allure_pytest", "-p", "no:hypothesispytest", "-p", "no:xdist", "-qq", "-rN"),
-            *("--tb=short", "--no-header"),
+            *(word for name in _NOT_NEEDED for word in ("-p", f"no:{name}")),
+            *("-qq", "-rN", "--tb=short", "--no-header"),
         ]
 
     def _awaited(self, command: list[str], output: Any) -> str:
@@ -235,7 +268,7 @@ class Qualification:
             with self._lock:
                 self._running.discard(process)
 
-    def _end(self, waiting: Sequence[Future[Trial]]) -> None:
+    def _end(self, waiting: Sequence[Future[list[Trial]]]) -> None:
         """End what runs: each trial undoes what it did and judges what it has; what is left is killed."""
         with self._lock:
             self._ending = True
@@ -253,10 +286,12 @@ class Qualification:
     def _take_up(self, *, fresh: bool) -> None:
         """Take what was done of the same plan before a kill, and who noticed which defect last time."""
         folder = self.plan.folder
-        self._killers = {name: list(each) for name, each in _read(folder / _KILLERS).items()}
+        for path in (*sorted(self.plan.beside.rglob(_FIRST)), folder / _KILLERS):
+            self._killers |= {name: list(each) for name, each in _read(path).items()}
         state = _read(folder / _STATE)
         if not fresh and not state.get("finished") and state.get("fingerprint") == self.plan.fingerprint():
-            wanted = {task.name for task in self._tasks()}
+            tasks = self._tasks()
+            wanted = {name for task in tasks for name in (task.name, task.beside.name if task.beside else "")}
             done = filter(None, map(_trial_of, _lines(folder / _TRIALS)))
             self._done = {trial.name: trial for trial in done if trial.name in wanted}
         if not self._done:

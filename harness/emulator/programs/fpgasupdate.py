@@ -147,6 +147,9 @@ class _Tool:
         self.log("debug", f"addr: {address}")
         self._check_file(name, data, ask)
         pac = self._card(address)
+        if "fpgasupdate-refuses-board" in self._run.host.defects:
+            self.log("error", f"Failed to read fpga_boot_image of {pac.address}")
+            return 1
         self.log("warning", "Update starting. Please do not interrupt.")
         began = self._now()
         interface = interface_of(pac)

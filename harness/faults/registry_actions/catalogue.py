@@ -137,6 +137,11 @@ _ENTRIES: dict[str, _Entry] = {
         lambda name, about, text: Behaves(name, about, deny=_whole(name, text, 401, 400)),
         "STATUS",
     ),
+    "skew-token": _Entry(
+        "the token service's clock is so much (600 s) ahead: a token is not valid yet",
+        lambda name, about, text: Behaves(name, about, skew=_number(name, text, 600.0)),
+        "SECONDS",
+    ),
     "slow-token": _Entry(
         "the token service answers so much (2 s) later",
         lambda name, about, text: Behaves(name, about, delay=_number(name, text, 2.0)),
