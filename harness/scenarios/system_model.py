@@ -68,7 +68,7 @@ class SystemModel:
     ``card``: its one card. ``promises``: image that was uploaded -> whether the card takes it, as it was
     told then. ``ties``: (image, label) that it is applied to. ``labels``: of the card. ``states``: image ->
     status, of what the card is owed or was given. ``moved``, ``relabelled``: its address changed, a label
-    has two values; each is done once.
+    has two values; each is done once. ``spent``: labels that were taken from the card.
     """
 
     card: CardModel
@@ -78,6 +78,7 @@ class SystemModel:
     states: Mapping[str, Status] = field(default_factory=dict)
     moved: bool = False
     relabelled: bool = False
+    spent: frozenset[str] = frozenset()
 
     @property
     def recipes(self) -> Mapping[str, Recipe]:
@@ -136,7 +137,7 @@ class SystemModel:
         if uploaded := self._upload(act):  # what is not there yet is uploaded first
             plan = uploaded.after._apply(act)
             return None if plan is None else Plan([*uploaded.steps, *plan.steps], plan.after)
-        if not self._as_promised(image):
+        if not self._as_promised(image) or label in self.spent:
             return None
         step = _at_label("apply", image, label)
         others = [each for each in self.states if each != image]
@@ -183,6 +184,8 @@ class SystemModel:
 
     def _label(self, act: Act) -> Plan | None:
         step = {"label": {act.label: LABELS[act.label]}}
+        if act.label in self.spent:
+            return None
         if act.label in self.labels:
             return Plan([{"refused": [step]}], self)
         coming = [image for image, label in self.ties if label == act.label]
@@ -208,7 +211,13 @@ class SystemModel:
     def _unlabel(self, act: Act) -> Plan | None:
         if act.label not in self.labels:
             return None
-        after = replace(self, labels=self.labels - {act.label})
+        # What becomes of the images that are applied to it is not documented: it is not used any more.
+        after = replace(
+            self,
+            labels=self.labels - {act.label},
+            ties=frozenset(tie for tie in self.ties if tie[1] != act.label),
+            spent=self.spent | {act.label},
+        )
         return Plan([{"unlabel": [act.label]}], after._without_untied())
 
     # -- hosts ----------------------------------------------------------------------------------------

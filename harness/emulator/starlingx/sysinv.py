@@ -118,8 +118,11 @@ class Sysinv:
         if not defects.on("floating-labels-left"):
             self._remove_floating(labels)
         (self._system.images_folder / file_name(row)).unlink(missing_ok=True)
-        if not defects.on("alarm-without-update") and not self._database.all("device_images"):
-            self._system.alarms.clear_update()
+        if not defects.on("alarm-without-update"):
+            if self._database.all("device_images"):
+                self._system.alarms.judge_update()
+            else:
+                self._system.alarms.clear_update()
         return 202, shown
 
     def _remove_floating(self, label_ids: Sequence[int | None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from harness.errors import ControlPlaneError, HarnessBug
+from harness.errors import ControlPlaneError, HarnessBug, NoSuchRecordError
 from harness.judgement.judge import ScenarioJudgement, judge_scenario
 from harness.judgement.model import Expectation, Outcome, Verdict, VerdictKind
 from harness.judgement.records import Intent, Record, ScenarioEnded, ScenarioStarted
@@ -108,7 +108,7 @@ class Played:
             self._execution.run(read_steps(steps, self._results, self._source))
         except AssertionError as error:
             raise Disagreement(redact(str(error))) from None
-        except ControlPlaneError as error:
+        except (ControlPlaneError, NoSuchRecordError) as error:  # it may have lost what there must be
             refused = error.message
         begun = {each.seq for each in self.recorded.records[first:] if isinstance(each, Intent)}
         self._may_fail |= begun if may_fail else set()

@@ -354,6 +354,17 @@ def test_defect_shows_when_it_is_on_and_not_when_it_is_off(make_lab: MakeLab, na
     assert not shown.seen(make_lab("corrected", on=shown.beside, **dict(shown.lab)))
 
 
+def test_without_defects_the_alarm_ends_with_the_last_image_that_is_owed(make_lab: MakeLab) -> None:
+    """Also where another image is there still, which nothing is owed of."""
+    lab = make_lab("corrected")
+    owed = lab.upload()
+    lab.upload(kind="key-revocation")
+    lab.apply(owed)
+    assert [alarm["alarm_id"] for alarm in lab.alarms()] == ["900.006"]
+    assert lab.api("DELETE", f"/device_images/{owed}").status_code == 202
+    assert lab.alarms() == []
+
+
 def test_corrected_release_has_none() -> None:
     assert not any(Defects("corrected").on(name) for name in DEFECTS)
     assert len(DEFECTS) >= 18
