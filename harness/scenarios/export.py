@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from harness.errors import ConfigurationError
 from harness.inventory.entries import nearest
+from harness.judgement.grouping import listed
 from harness.judgement.judge import ScenarioJudgement, judge, scenario_records
 from harness.judgement.model import VerdictKind, worst_outcome, worst_verdict
 from harness.judgement.records import Record, RunStarted, Setting
@@ -18,6 +19,8 @@ from harness.scenarios.written_steps import WrittenSteps
 #: What each scenario begins anew in an emulated lab, so that it cannot follow another one.
 _BEGUN_ANEW: Final = frozenset({"system", "cloud"})
 _GIVEN: Final = ("card", "needs", "lab", "system", "release", "way", "registry")
+#: Parts of a setting that are no text.
+_TYPES: Final[Mapping[str, type]] = {"card": Mapping, "release": Mapping, "needs": list, "named": bool}
 _OF_PYTHON: Final = "what Python asserted by itself is not exported: {names}"
 _UNRECORDED: Final = (
     "its steps, and what it was given: it was recorded by a version of hil that did not record these"
@@ -61,7 +64,8 @@ class _Part:
     def __post_init__(self) -> None:
         for record in self.records:
             if isinstance(record, Setting):
-                self.setting |= record.values
+                fits = ((key, value) for key, value in record.values.items() if _fits(key, value))
+                self.setting |= dict(fits)
         self.written = WrittenSteps(self.records)
 
     @property
@@ -181,6 +185,11 @@ def _merged(parts: Sequence[_Part]) -> dict[str, Any]:
     }
 
 
+def _fits(key: str, value: Any) -> bool:
+    """Whether a part of a setting is of the type that it is written as; a history may be damaged."""
+    return isinstance(value, _TYPES.get(key, str))
+
+
 def found_in(judgements: Sequence[ScenarioJudgement]) -> dict[str, Any]:
     """Return what was found, as a scenario file expects it: what is not said is as intended, and true."""
     outcomes = [each.outcome for each in judgements if each.outcome is not None]
@@ -215,9 +224,9 @@ def _options(run: RunStarted | None, release: object) -> list[str]:
         if name := run.options.get("release"):
             options += ["--release", str(name)]
         for option, key in (("--defect", "defects"), ("--without-defect", "without_defects")):
-            options += [word for name in run.options.get(key, ()) for word in (option, str(name))]
-    if permitted := run.options.get("irreversible"):
-        options += ["--irreversible", ",".join(map(str, permitted))]
+            options += [word for name in listed(run.options, key) for word in (option, name)]
+    if permitted := listed(run.options, "irreversible"):
+        options += ["--irreversible", ",".join(permitted)]
     return options
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.judgement.grouping import listed
 from harness.judgement.records import Claim, Fault, Intent, Record, StepEnded, StepTaken
 from harness.record.redaction import MASK
 from harness.scenarios.journal import PAST_THE_VAULT, RESULT_OF, UNNAMED
@@ -150,7 +151,7 @@ class WrittenSteps:
             return f"${value}" if value.startswith("$") else value
         if isinstance(value, Mapping):
             if value.keys() == {RESULT_OF}:
-                return f"${self._names[value[RESULT_OF]]}"
+                return self._reference(value[RESULT_OF], what)
             if value.keys() == {UNNAMED}:
                 self.lacks.append(f"{what} has no name that a file could say: {value[UNNAMED]}")
                 return ""
@@ -161,10 +162,16 @@ class WrittenSteps:
             return [self._value(kind, each, what) for each in value]
         return value
 
+    def _reference(self, number: object, what: str) -> str:
+        name = self._names.get(number) if isinstance(number, int) else None
+        if name is None or number not in self._ended:
+            self.lacks.append(f"{what} is what a step returned that is not recorded")
+        return f"${name}"
+
     def _promise(self, value: Mapping[str, Any]) -> str:
         if source := value.get("source"):
             self.sources[str(source)] = None
-        return " ".join([str(value.get("effect", "")), *map(str, value.get("codes", ()))])
+        return " ".join([str(value.get("effect", "")), *listed(value, "codes")])
 
 
 def _is_act(record: Record) -> bool:

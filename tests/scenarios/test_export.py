@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.errors import ConfigurationError
 from harness.judgement.records import (
@@ -132,6 +134,32 @@ def test_what_lacks_is_told(record: Record, lacks: str) -> None:
 def test_a_history_without_steps_is_told_to_be_of_another_version() -> None:
     with pytest.raises(NotExportable, match="recorded by a version of hil that did not record these"):
         export(run_of(Intent(operation="flash", subject=CARD)))
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+VALUES = ANY | st.sampled_from([{"result_of": 4}, {"result_of": "x"}, {"result_of": 99}, {"unnamed": []}])
+ARGUMENTS = st.sampled_from(["image", "promise", "act", "labels", "name", "content", "within"])
+STRANGE = st.builds(
+    StepTaken,
+    name=st.sampled_from(["flash", "apply", "refused", "push", "subcloud", "at", "no-step"]),
+    arguments=st.dictionaries(ARGUMENTS, VALUES, max_size=4),
+    within=st.none() | st.integers(0, 8),
+    place=st.text(max_size=3),
+) | st.builds(Setting, values=st.dictionaries(st.sampled_from(["card", "needs", "release", "device"]), ANY))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STRANGE | st.builds(StepEnded, step=st.integers(0, 9)), max_size=6), ANY)
+def test_whatever_stands_in_a_history_is_exported_or_told(records: list[Record], option: Any) -> None:
+    run = history(*scenario("t.py::x", *records), defects=option, release=option, irreversible=option)
+    try:
+        assert export(run).text()
+    except ConfigurationError as error:
+        assert error.message
 
 
 def test_nothing_can_be_made_of_nothing() -> None:
