@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.doctor.model import Diagnosis, Difference
     from harness.inventory.model import Inventory, Lab
     from harness.lab.background import BackgroundLab
+    from harness.lab.standing import Standing
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _EPILOG: Final = (
@@ -115,11 +116,16 @@ def _looking(
         running_lab(inventory, entry, leases=holder, kept=kept) as running,
     ):
 
-        def has_health(card: str) -> bool:
-            return running.leases.needs(entry.card(card)[0])
+        def known() -> dict[str, Standing]:
+            """Return what is kept of cards that others can reach; a database that is away is told as such."""
+            try:
+                found = standings(entry, kept, *urls)
+            except InfrastructureError:
+                return {}
+            return {name: one for name, one in found.items() if running.leases.needs(entry.card(name)[0])}
 
         def look() -> Diagnosis:
-            in_use = users_of(standings(entry, kept, *urls))
+            in_use = users_of(known())
             found = examine(
                 running,
                 lambda: machine(entry, reports, *urls),
@@ -129,8 +135,7 @@ def _looking(
             )
             if keeps:
                 kept_with(found, running.leases.health)
-            after = standings(entry, kept, *urls)
-            return with_health(found, {name: after[name] for name in after if has_health(name)})
+            return with_health(found, known())
 
         yield look
 

@@ -74,6 +74,14 @@ def test_a_lab_that_is_well_and_its_form(folder: Path) -> None:
     assert not (folder / "reports").exists()
 
 
+def test_a_database_that_is_away_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_LEASES", "postgresql://hil@127.0.0.1:1/hil")
+    done = hil("doctor", "--device", "two")
+    assert done.exit_code == 3
+    assert "bad database: " in done.stdout
+    assert "ok    card two/card0" in done.stdout
+
+
 def test_a_device_that_there_is_not_is_told_with_the_nearest(folder: Path) -> None:
     told = hil("doctor", "--device", "oen").exception
     assert isinstance(told, ConfigurationError)
