@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -232,10 +233,11 @@ def _plan(arguments: list[str], output: str) -> int:
     from harness.plugin.exit_codes import Observer
     from harness.scenarios.plan import told
 
-    observer, planned = Observer(), _Planned()
-    with contextlib.redirect_stdout(sys.stderr):
+    observer, planned, said = Observer(), _Planned(), io.StringIO()
+    with contextlib.redirect_stdout(said):
         status = pytest.main([*arguments, "--hil-plan-only"], plugins=[observer, planned])
     if planned.plan is None or not planned.plan.scenarios:
+        print(said.getvalue().strip(), file=sys.stderr, end="\n" if said.getvalue().strip() else "")
         if status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             print("Error: No scenario matches.\n  hint: Look at -k, and at the files named.", file=sys.stderr)
         return observer.exit_code(int(status)) or 2
