@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ Exit codes: 0 whatever the log claims; 2 a file cannot be read.
 
 @app.command(epilog=_EPILOG)
 def explain(
-    files: Annotated[list[str], PASTED],
+    files: Annotated[list[Path], PASTED],
     skew: SkewOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
@@ -38,5 +39,5 @@ def explain(
     from harness.scenarios.field_logs.explaining import explained, explained_text
     from harness.scenarios.field_logs.reading import read_field_logs
 
-    log = read_field_logs(files, skews(skew))
+    log = read_field_logs(list(map(str, files)), skews(skew, files))
     typer.echo(json.dumps(explained(log), indent=1) if output is Form.JSON else explained_text(log))

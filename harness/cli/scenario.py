@@ -134,12 +134,12 @@ def schema(
 @app.command(
     name="from-log",
     short_help="Draft a scenario from a bug report.",
-    epilog="Examples:  hil scenario from-log report.txt -o report.scenario.yaml     "
-    "hil scenario from-log sysinv.log dockerd.log --skew dockerd.log=2     "
-    "xclip -o | hil scenario from-log -",
+    epilog="Examples:\n\n  hil scenario from-log report.txt -o report.scenario.yaml\n\n"
+    "  hil scenario from-log sysinv.log dockerd.log.gz --skew dockerd.log.gz=2\n\n"
+    "  xclip -o | hil scenario from-log - --about cards",
 )
 def from_log(
-    files: Annotated[list[str], PASTED],
+    files: Annotated[list[Path], PASTED],
     save: Annotated[
         Path | None, typer.Option("-o", "--save", help="Write it to this new file; default: print it.")
     ] = None,
@@ -159,7 +159,7 @@ def from_log(
     from harness.scenarios.field_logs.reading import read_field_logs
     from harness.scenarios.writing import write_text
 
-    log = read_field_logs(files, skews(skew))
+    log = read_field_logs(list(map(str, files)), skews(skew, files))
     known, recipes = _lab_and_recipes(inventory)
     text = draft_scenario(log, about=about, inventory=known, recipes=recipes)
     if save is None:

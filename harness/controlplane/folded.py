@@ -104,7 +104,7 @@ def _columns(head: Sequence[Cells]) -> tuple[str, ...]:
     if columns == ("Field", "Value"):
         columns = ("Property", "Value")
     if len(set(columns)) != len(columns) or not all(columns):
-        raise TableError(f"Columns of a table without a name, or with the same: {columns}.")
+        raise TableError(f"Columns of a table without a name, or with the same: {str(columns)[:120]}.")
     return columns
 
 

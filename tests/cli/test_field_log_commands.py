@@ -70,7 +70,12 @@ def test_a_file_that_is_not_there_is_refused(folder: Path) -> None:
 
 
 def test_clocks_are_said_by_file() -> None:
-    assert skews(["a=b.log=2.5", "c.log=-3600"]) == {"a=b.log": 2.5, "c.log": -3600.0}
+    files = [Path("a=b.log"), Path("c.log")]
+    assert skews(["a=b.log=2.5", "./c.log=-3600"], files) == {"a=b.log": 2.5, "c.log": -3600.0}
+    assert skews(None, files) == {}
     for wrong in ("a.log", "a.log=", "=5", "a.log=nan", "a.log=1e300"):
         with pytest.raises(ConfigurationError, match="does not say by how much"):
-            skews([wrong])
+            skews([wrong], files)
+    with pytest.raises(ConfigurationError, match="a file that is not read") as caught:
+        skews(["d.log=1"], files)
+    assert "a=b.log, c.log" in caught.value.hint
