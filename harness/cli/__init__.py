@@ -32,7 +32,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("harness.cli.report:app", "Show the page of a run; write its results for other programs."),
     "history": ("harness.cli.history:app", "Show how scenarios went on devices in past runs."),
     "dashboard": ("harness.cli.dashboard:app", "Show what goes on, on a page of this machine."),
-    "host": ("harness.cli.host:app", "Show how hosts are reached, trust their keys, switch their power."),
+    "host": ("harness.cli.host:app", "Show hosts, trust their keys, switch their power."),
     "card": ("harness.cli.card:app", "Show what is true of a card, flash it, reset it."),
     "doctor": ("harness.cli.doctor:app", "Say what of a lab works, what is missing, and how to fix it."),
     "lease": ("harness.cli.lease:app", "Show who may write to cards; take a card, give it back."),

@@ -45,7 +45,11 @@ InventoryOption = Annotated[Path | None, typer.Option("--inventory", help="The i
 LabOption = Annotated[str | None, typer.Option("--lab", help="The lab; default: the inventory's.")]
 
 
-@app.command("list", epilog="Examples:\n\n  hil host list\n\n  hil host list --login -o json")
+@app.command(
+    "list",
+    short_help="List hosts: how they are reached, their keys, their power.",
+    epilog="Examples:\n\n  hil host list\n\n  hil host list --login -o json",
+)
 def list_hosts(
     inventory: InventoryOption = None,
     lab: LabOption = None,
@@ -123,8 +127,9 @@ def _answers(lab: Lab) -> dict[str, str]:
 
 
 @app.command(
+    short_help="Show a host's keys, and keep them.",
     epilog="Examples:\n\n  hil host trust controller-0\n\n"
-    "  hil host trust controller-0 --fingerprint SHA256:4nO9...\n\n  hil host trust bastion --replace --yes"
+    "  hil host trust controller-0 --fingerprint SHA256:4nO9...\n\n  hil host trust bastion --replace --yes",
 )
 def trust(
     name: HostArgument,
@@ -206,7 +211,10 @@ def _offer_json(offer: Offer, kept: int) -> dict[str, Any]:
     }
 
 
-@app.command(epilog="Examples:\n\n  hil host power worker-1\n\n  hil host power worker-1 cycle --lab rack7")
+@app.command(
+    short_help="Show or switch the power of a host.",
+    epilog="Examples:\n\n  hil host power worker-1\n\n  hil host power worker-1 cycle --lab rack7",
+)
 def power(
     name: HostArgument,
     act: Annotated[
