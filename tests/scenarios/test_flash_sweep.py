@@ -125,8 +125,9 @@ def test_a_reset_whose_card_stays_away_is_reported_done(project, tmp_path) -> No
 # --- real cards: wear -----------------------------------------------------------------------------------
 
 REAL = INVENTORY.replace(
-    "      one:\n        emulated: {}\n",
-    "      one:\n        ssh: {address: 127.0.0.1, user: root, credentials: {agent: true}}\n",
+    "      one:\n        emulated: {}\n        cards:\n",
+    "      one:\n        ssh: {address: 127.0.0.1, user: root, credentials: {agent: true}}\n        cards:\n"
+    "          card1: {address: '0000:c2:00.0'}\n",
 )
 
 
@@ -146,7 +147,7 @@ def test_a_real_card_is_not_updated_without_a_budget(real) -> None:
 def test_cards_of_a_real_host_come_one_after_the_other(real) -> None:
     plan = FlashPlan("flash", ("A/csk0",), ("cancel",), wear=4)
     assert sweep_of(real, plan, "one/card0", "two/card0").groups == [["one/card0"], ["two/card0"]]
-    assert sweep_of(real, plan, "one/card0", "one/card0").groups == [["one/card0"]]
+    assert sweep_of(real, plan, "one/card0", "one/card1").groups == [["one/card0", "one/card1"]]
 
 
 # --- what documents promise -----------------------------------------------------------------------------
@@ -184,6 +185,15 @@ def test_the_promise_follows_what_was_read_of_the_card(
     state = FlashedState(0x1, roots[root] if root else "", frozenset(cancelled))
     found = promised.of(image, state)
     assert (found.effect, tuple(found.codes)) == promise
+
+
+def test_what_a_card_holds_after_an_update_is_known_beforehand(promised, roots) -> None:
+    """So that an image which is to be refused, and is taken, leaves a card that is neither old nor new."""
+    keyed, fresh = FlashedState(0x1, roots["A"], frozenset()), FlashedState(0x1, "", frozenset())
+    assert promised.after("unsigned", keyed) == keyed
+    assert promised.after("A/csk0", keyed) == FlashedState(0x23000410010311, roots["A"], frozenset())
+    assert promised.after("root-key-A", fresh) == FlashedState(0x1, roots["A"], frozenset())
+    assert promised.after("cancel-A-csk0", keyed) == FlashedState(0x1, roots["A"], frozenset({0}))
 
 
 def test_a_root_that_nobody_has_the_key_of_takes_no_image(promised) -> None:
