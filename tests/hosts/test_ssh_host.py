@@ -370,3 +370,23 @@ def test_waiting_for_a_host_that_comes_back(access: Access, openssh: OpenSsh, tm
         finally:
             host.close()
             back.close()
+
+
+def test_a_host_that_goes_down_in_the_middle_is_told_with_what_was_asked_again(
+    access: Access, openssh: OpenSsh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with relayed(access, openssh, tmp_path) as (relay, host):
+        session = Link.session
+
+        def down(self: Link, line: str, deadline: float) -> paramiko.Channel:
+            channel = session(self, "sleep 5", deadline)
+            relay.close()
+            return channel
+
+        monkeypatch.setattr(Link, "session", down)
+        with pytest.raises(
+            UnreachableError,
+            match=r"link to bench broke while .*uname.* ran.* It was asked again: bench cannot be reached at",
+        ) as failure:
+            host.run(["uname"], deadline=20)
+        assert not isinstance(failure.value, LinkLostError) and "Is the host up" in failure.value.hint
