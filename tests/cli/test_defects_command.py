@@ -30,7 +30,10 @@ def test_list_as_json_has_all_that_a_defect_states() -> None:
     assert {"system", "card", "tool", "registry", "client"} <= {defect["kind"] for defect in found}
     assert len({defect["name"] for defect in found}) == len(found)
     for defect in found:
-        assert set(defect) == {*("name", "kind", "reference", "releases", "claims", "predicts", "beside")}
+        assert set(defect) == {
+            *("name", "kind", "reference", "releases", "claims"),
+            *("predicts", "beside", "generation"),
+        }
         assert all(defect[key] for key in ("name", "reference", "claims"))
         assert defect["predicts"] in PREDICTIONS
 
@@ -43,7 +46,7 @@ def test_list_of_a_release() -> None:
 
 def test_show_has_reference_and_releases() -> None:
     text = hil("show", "labels-lost-at-boot")
-    assert "reference: LP 1890296, 046f98f93\n" in text
+    assert "reference:  LP 1890296, 046f98f93\n" in text
     assert "releases:   stx-2020-07\n" in text
 
 

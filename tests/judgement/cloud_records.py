@@ -46,6 +46,9 @@ CANCEL_1 = {
     "root_entry_hash": ROOT_A,
 }
 _TYPES = {"root-key": "root-key", "key-cancellation": "key-revocation"}
+#: An image that a card shows just as it shows another one.
+TWIN = IMAGE_11 | {"name": "image-11b", "sha256": "22" * 32}
+ABC = {"subcloud": "abc"}
 Labels = dict[str, str]
 
 
@@ -275,3 +278,35 @@ def unread(*fields: str) -> Callable[[Sub], None]:
         sub.card.update({name: Unknown("no such file") for name in fields})
 
     return strike
+
+
+def field_report() -> Cloud:
+    """The first field report: two rounds, four subclouds, two images for the same labels."""
+    cloud = Cloud("sub1", "sub2", "sub3", "sub4")
+    cloud["sub3"].card["sr_root"] = ROOT_A
+    cloud.look()
+    own = {"sub1": ABC, "sub2": ABC, "sub3": {"subcloud3": "3"}, "sub4": {"subcloud4": "4"}}
+    every = ABC | {"subcloud3": "3", "subcloud4": "4"}
+    for name, labels in own.items():
+        cloud.label(name, **labels)
+    cloud.apply(cloud.upload(IMAGE_11), **every)
+    cloud.orchestrate(**dict.fromkeys(own, "complete"))
+    for name in own:
+        cloud.write(name, "image-11")
+    cloud.forget("sub1")
+    cloud.forget("sub2")
+    cloud.look()
+    cloud.label("sub1", **ABC)
+    cloud.label("sub2", **ABC)
+    cloud.apply(cloud.upload(IMAGE_2), **every)
+    cloud.orchestrate(sub1="complete", sub2="complete", sub3="failed", sub4="complete")
+    for name in ("sub1", "sub2", "sub4"):
+        cloud.write(name, "image-2")
+    cloud.fail("sub3", "image-2")
+    cloud.forget("sub1")
+    cloud.forget("sub2")
+    for name in ("sub3", "sub4"):
+        cloud[name].row["firmware_sync_status"] = "out-of-sync"
+        cloud.alarms.add(name)
+    cloud.look()
+    return cloud

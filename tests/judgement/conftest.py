@@ -22,6 +22,7 @@ from harness.judgement.records import (
     ScenarioStarted,
     Subject,
 )
+from tests.judgement.cloud_records import ABC, IMAGE_11, Cloud
 
 LANDS = Promise("lands")
 ROOT_A = "aa" * 32
@@ -130,3 +131,16 @@ class Story:
 def tell() -> Callable[..., Story]:
     """Begins a scenario; ``tell(outcome="FAILED")`` states what it expects."""
     return Story
+
+
+@pytest.fixture
+def one() -> Cloud:
+    """A subcloud that holds the one image that is applied to the label of its card."""
+    cloud = Cloud("sub")
+    cloud.look()
+    cloud.label("sub", **ABC)
+    cloud.apply(cloud.upload(IMAGE_11), **ABC)
+    cloud.orchestrate(sub="complete")
+    cloud.write("sub", "image-11")
+    cloud.look()
+    return cloud
