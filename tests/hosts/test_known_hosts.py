@@ -1,12 +1,12 @@
 """Files of known hosts: what OpenSSH's own tools read and write, and that nothing else of a file changes."""
 
+import socket
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.openssh import OpenSsh
 
 from harness.errors import ConfigurationError, UnreachableError
@@ -99,26 +99,12 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         keep(tmp_path / "file" / "known_hosts", NAME, [ED])
 
 
-@given(st.text(max_size=80), st.sampled_from([NAME, "other"]))
-def test_any_text_is_read_and_keeps_its_other_lines(text: str, name: str) -> None:
-    keys_of(text, name)
-    revoked(text)
-    made = with_keys(text, name, [ED])
-    assert ED in keys_of(made, name)
-    assert made.splitlines()[:-1] == [
-        line for line in text.splitlines() if not keys_of(line, name)
-    ] or keys_of(text, name)
-
-
 def test_the_keys_that_a_server_shows(openssh: OpenSsh, access: Access) -> None:
     kind, content = openssh.host_key.split()
     assert shown_keys("bench", access) == [HostKey(kind, content)]  # this one has no other
 
 
 def test_who_is_no_server_shows_none(access: Access) -> None:
-    import socket
-    from dataclasses import replace
-
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(UnreachableError, match="shows no host key"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.fuzz import documents, field_logs, hosts, images, plans, registry, texts
+from support.fuzz import documents, field_logs, hosts, images, plans, reaching, registry, texts
 from support.fuzz.engine import Target
 
 ALL: tuple[Target, ...] = (
@@ -13,5 +13,6 @@ ALL: tuple[Target, ...] = (
     *hosts.TARGETS,
     *registry.TARGETS,
     *field_logs.TARGETS,
+    *reaching.TARGETS,
 )
 BY_NAME = {target.name: target for target in ALL}
