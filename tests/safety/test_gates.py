@@ -202,6 +202,31 @@ def test_no_word_becomes_more_of_a_command_than_it_is() -> None:
             assert words[0] in known, permit.argv
 
 
+class Pid(int):
+    """A number that is written as another one: that of every process."""
+
+    def __str__(self) -> str:
+        return "-1"
+
+
+PRETENDING: dict[str, Callable[[Gate], Permit]] = {
+    "kind": lambda gate: gate.reset(Pretender("exec", "bmcimg"), SEEN),  # type: ignore[arg-type]
+    "page": lambda gate: gate.reset("bmcimg", SEEN, Pretender("exec", "user")),
+    "signal": lambda gate: gate.signal(Pretender("0 1", "TERM"), 4711),
+    "pid": lambda gate: gate.signal("TERM", Pid(4711)),
+    "container": lambda gate: gate.clear(Pretender("-f x", "v1"), Place("containerd", "x/n3000-opae:v1")),
+    "path": lambda gate: gate.remove(Pretender("/etc", TARGET)),
+    "address": lambda gate: gate.reset("bmcimg", dataclasses.replace(SEEN, address=Pretender("-", ADDRESS))),
+    "identity": lambda gate: gate.reset("bmcimg", dataclasses.replace(SEEN, identity=Pretender("x", MAC))),
+}
+
+
+@pytest.mark.parametrize("what", PRETENDING)
+def test_a_word_that_pretends_to_be_legal_is_refused(what: str) -> None:
+    with pytest.raises(HarnessError):
+        PRETENDING[what](gate_of((), False, ()))
+
+
 # -- permits ------------------------------------------------------------------------------------------
 
 
@@ -274,6 +299,15 @@ def test_no_permit_does_what_it_was_not_issued_for() -> None:
             same = offered == permit and offered.argv == argv and (host, asked) == ("bench", argv)
             through += not (same and attack is tampered)
     assert through == 0
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Permit)])
+def test_a_permit_is_sealed_as_a_whole(field: str) -> None:
+    made = copy(Authority("cards").command("flash", "bench", ("x",), "test"))
+    other = {"argv": ("y",), "number": made.number + 1}.get(field, "other")
+    object.__setattr__(made, field, other)
+    with pytest.raises(RefusedError, match="cannot be made by hand"):
+        genuine(made)
 
 
 def test_a_permit_is_used_once_by_whoever_is_first() -> None:
