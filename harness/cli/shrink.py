@@ -31,8 +31,8 @@ _EPILOG = """Examples:
 
   hil shrink found.scenario.yaml --keep fpgasupdate=FALSE_SUCCESS --keep BREACH --tries 100
 
-Steps are left out, arguments and what is given made simpler; each candidate is run on the emulated lab, and taken
-where it shows what is kept every time (--confirm). Ctrl-C leaves the best so far.
+Steps are left out, arguments and what is given made simpler; each candidate is run on the emulated lab, and
+taken where it shows what is kept every time (--confirm). Ctrl-C leaves the best so far.
 
 Exit codes: 0 shrunk, 2 usage, or the scenario does not show what is to be kept, 3 it could not be run,
 4 the lab is real and --real was not given, 130 interrupted (with the best so far).

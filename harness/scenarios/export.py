@@ -232,7 +232,8 @@ def _options(run: RunStarted | None, release: object) -> list[str]:
 
 def _remarks(parts: Sequence[_Part]) -> list[str]:
     remarks = [remark for part in parts for remark in part.written.remarks]
-    python = [part.name for part in parts if ".scenario.yaml::" not in part.name]
+    # A scenario outside of the folder that was run in has a node id without its file.
+    python = [p.name for p in parts if ".scenario.yaml::" not in p.name and not p.name.startswith("::")]
     if python:
         more = f" and {len(python) - 3} more" if len(python) > 3 else ""
         remarks.append(_OF_PYTHON.format(names=", ".join(python[:3]) + more))

@@ -101,6 +101,7 @@ class Shrinking:
         self._begin(variants, tuple(kept))
         before, ended = count_steps(self._best["steps"]), "minimal"
         try:
+            self._measure(self._best)
             shrunk(self._best, self._accepts)
         except Spent as spent:
             ended = str(spent)
@@ -129,7 +130,6 @@ class Shrinking:
             self.kept = kept or ((worst,) if worst is not None else ())
             self._best, self._seen, self.device = data, found, found.device
             self._known[_key(data)] = True
-            self._measure(data)
             return
         words = " and ".join(map(str, kept)) or "anything that is not as intended and true"
         if lacking and not seen:
