@@ -108,6 +108,12 @@ def test_the_fewest_steps_are_left_of_it() -> None:
     assert all(made.closed for made in lab.made)
 
 
+def test_what_does_not_matter_is_left_out() -> None:
+    noise = (Add(1), Add(2), Add(1))
+    fewest, reason = shrunk((*noise, Add(9), *noise, Add(9)), "too much", Lab(limit=8))
+    assert (fewest, reason) == ((Add(9),), "the sum is more than 8")
+
+
 def test_without_time_it_is_left_as_it_was() -> None:
     steps = tuple([Add(3)] * 9)
     assert shrunk(steps, "too much", Lab(limit=5), seconds=0.0) == (steps, "too much")

@@ -111,6 +111,19 @@ def test_a_tag_has_what_was_pushed_last(acts: list[RegistryAct]) -> None:
     assert all(last[place] in found.possible for place, found in model.tags.items())
 
 
+def test_a_manifest_goes_with_all_its_tags_of_that_repository() -> None:
+    """OCI distribution specification, Deleting Manifests: by digest; no tag leads to what is not there."""
+    acts = [
+        RegistryAct("push", ("", "tiny", "explored/one", "v1")),
+        RegistryAct("copy", ("explored/one", "tiny", "explored/one", "v2")),
+        RegistryAct("copy", ("explored/one", "tiny", "explored/two", "v1")),
+        RegistryAct("delete", ("explored/one", "v1")),
+    ]
+    model, done = played(RegistryModel("verified-push"), acts)
+    assert done[-1] == {"delete-image": ["$p1", "$p2"]}
+    assert set(model.tags) == {("explored/two", "v1")}
+
+
 def test_a_push_that_need_not_land_leaves_the_older_image_or_the_new_one() -> None:
     model, _ = played(
         RegistryModel("verified-push"),
