@@ -15,6 +15,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -342,3 +343,14 @@ def test_the_generator_makes_what_it_is_to_make() -> None:
     assert sum(data not in real for data in made) > 200
     assert {"root-key", "key-cancellation"} <= set().union(*map(done_by, made))
     assert len({len(data) for data in made}) > 50
+
+
+#: What issues permits, or decides about them: no business of a scenario.
+WIRING = ("harness.hosts.permits", "harness.cards.gate", "harness.controlplane.gate", "harness.cards.driver")
+
+
+def test_no_scenario_of_ours_makes_an_interlock_of_its_own() -> None:
+    """That it could is said in docs/safety.md: scenarios for real cards are to be read."""
+    plans = Path(__file__).parents[2] / "testplans"
+    found = [path for path in plans.rglob("*.py") if any(name in path.read_text() for name in WIRING)]
+    assert list(plans.rglob("*.py")) and found == []
