@@ -27,7 +27,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("harness.cli.sweep:app", "Disturb pushes at every point, and judge what clients report."),
     "export": ("harness.cli.export:app", "Make a scenario file of what a run did."),
     "shrink": ("harness.cli.shrink:app", "Make a scenario smaller while its verdict stays."),
-    "bisect": ("harness.cli.bisect:app", "Find the release, known defect or build that made scenarios bad."),
+    "bisect": ("harness.cli.bisect:app", "Find the release, defect or build that made it bad."),
     "judge": ("harness.cli.judge:app", "Judge a stored history again."),
     "report": ("harness.cli.report:app", "Show the page of a run; write its results for other programs."),
     "history": ("harness.cli.history:app", "Show how scenarios went on devices in past runs."),
