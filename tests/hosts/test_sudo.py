@@ -65,8 +65,9 @@ class SudoPeer:
 def sudo_peer() -> Iterator[SudoPeer]:
     if os.geteuid() != 0:
         blocked("only root can give a server a sudoers file of its own")
-    if shutil.which("sudo") is None:
-        blocked("there is no sudo here; as root: apt-get install sudo")
+    for program in ("sudo", "openssl"):  # openssl makes the password's hash
+        if shutil.which(program) is None:
+            blocked(f"there is no {program} here; as root: apt-get install {program}")
     tried = subprocess.run(["unshare", "-m", "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
         blocked(f"a mount namespace cannot be made: {tried.stderr.strip()}")
