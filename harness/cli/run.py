@@ -40,6 +40,10 @@ LeaseWaitOption = Annotated[
     float, typer.Option(min=0, help="Seconds that a card which another run has is waited for.")
 ]
 
+PlanOnlyOption = Annotated[
+    bool, typer.Option("--plan-only", help="Run nothing: say what would wear cards, or cannot be undone.")
+]
+
 _EPILOG = """Examples:
 
   hil run testplans/regression
@@ -95,10 +99,7 @@ def run(
     output: Annotated[
         Literal["text", "table", "json"], typer.Option("-o", help="text (or table) or json.")
     ] = "text",
-    plan_only: Annotated[
-        bool,
-        typer.Option("--plan-only", help="Run nothing: say what would wear cards, or cannot be undone."),
-    ] = False,
+    plan_only: PlanOnlyOption = False,
     exit_first: Annotated[bool, typer.Option("-x", help="Stop at the first that is not as stated.")] = False,
 ) -> None:
     """Run scenarios, hold every report to the truth, and say what diverged."""
@@ -113,16 +114,14 @@ def run(
     arguments += [f"--hil-{name}={value}" for name, value in given.items() if value]
     arguments += release_arguments(release, defect, without_defect)
     arguments += [f"--hil-device={name}" for name in device or []]
-    arguments += ["-k", keyword] if keyword else []
-    arguments += ["-x"] if exit_first else []
+    arguments += [*(["-k", keyword] if keyword else []), *(["-x"] if exit_first else [])]
     arguments += _plugins(allure, workers)
     # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
     with _words_to_stderr(output), stopped_is_interrupted(), _temporary_folder() as temporary:
         arguments += [f"--basetemp={temporary}"]
-        if plan_only:
-            raise typer.Exit(_plan(arguments, output))
-        raise typer.Exit(_run(arguments, output, accepted, reports, lab_name))
+        code = _plan(arguments, output) if plan_only else None
+        raise typer.Exit(_run(arguments, output, accepted, reports, lab_name) if code is None else code)
 
 
 def _plugins(allure: Path | None, workers: str) -> list[str]:

@@ -419,17 +419,18 @@ def test_a_file_that_is_exchanged_after_it_was_looked_at_is_not_flashed(
     operation: str,
 ) -> None:
     """Between our look at the file and the tool's, the host looks once more."""
-    run = type(machine).run
+    run_all = type(machine).run_all
 
-    def exchanging(self: Any, argv: Any, **options: Any) -> Any:
-        result = run(self, argv, **options)
-        if argv[0] == "sha256sum":
-            swapped = uploads / "swapped"
-            swapped.write_bytes(build(RECIPES["root-key-A"]))
-            swapped.replace(argv[1])
-        return result
+    def exchanging(self: Any, commands: Any, **options: Any) -> Any:
+        results = run_all(self, commands, **options)
+        for asked in commands:
+            if asked.argv[0] == "sha256sum":
+                swapped = uploads / "swapped"
+                swapped.write_bytes(build(RECIPES["root-key-A"]))
+                swapped.replace(asked.argv[1])
+        return results
 
-    monkeypatch.setattr(type(machine), "run", exchanging)
+    monkeypatch.setattr(type(machine), "run_all", exchanging)
     with pytest.raises(RefusedError, match="changed just before it was to be flashed"):
         getattr(make(), operation)(IMAGE, "A/csk0", LANDS)
     assert file_card.file("sec/security/flash_count").read_text() == "12\n"
