@@ -105,6 +105,17 @@ class _Tally(Generic[S]):
     def allows(self, step: S) -> bool:
         return not self.over and self.updates + step.wear <= self.budget.wear
 
+    def take(self, subject: Subject[S], step: S) -> None:
+        """Have a subject take a step, and count it."""
+        steps, updates = len(subject.steps), subject.updates
+        try:
+            subject.do(step)
+        except Disagreement as found:
+            self.found, self.reason = tuple(subject.steps), str(found)
+        finally:
+            self.steps += len(subject.steps) - steps
+            self.updates += subject.updates - updates
+
 
 def explore(
     fresh: Callable[[], Subject[S]],
@@ -269,19 +280,9 @@ def _machine(
             try:
                 if self.subject is None:
                     self.subject = fresh()
-                self.did(self.subject, step)
+                tally.take(self.subject, step)
             except HarnessError as error:
                 tally.error = error
-
-        def did(self, subject: Subject[S], step: S) -> None:
-            steps, updates = len(subject.steps), subject.updates
-            try:
-                subject.do(step)
-            except Disagreement as found:
-                tally.found, tally.reason = tuple(subject.steps), str(found)
-            finally:
-                tally.steps += len(subject.steps) - steps
-                tally.updates += subject.updates - updates
 
         def teardown(self) -> None:
             if self.subject is not None:

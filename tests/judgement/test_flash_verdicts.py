@@ -90,6 +90,16 @@ def test_a_promised_fallback(tell, page, running, outcome) -> None:
     assert story.end().outcomes[0].outcome.value == outcome
 
 
+def test_a_page_that_was_lost_afterwards_hides_whether_an_image_had_landed(tell) -> None:
+    """The power was cut while another one was copied to it: the factory image runs, as it must."""
+    story = tell()
+    story.flash(result="done")
+    story.flash("other", result=None, how="timed-out", promise=Promise("factory"))
+    story.reset(bitstream_id=FACTORY, boot_page="factory", flash_count=7)
+    first, second = story.end().outcomes[:2]
+    assert (first.outcome, second.outcome) == (Outcome.UNKNOWN, Outcome.AS_INTENDED)
+
+
 def test_an_image_is_not_active_before_a_reset(tell) -> None:
     story = tell()
     story.flash(result="done")
