@@ -113,6 +113,7 @@ class CardTree:
 
     def _show(self, show: Callable[[], str]) -> bytes:
         self.host.check_readable()
+        self.card.read_begins()
         return show().encode()
 
     def link(self, path: str, target: str) -> None:

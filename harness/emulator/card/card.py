@@ -28,6 +28,7 @@ CONDITIONS: Final[dict[str, str]] = {
     "ignore-upload": "an update that is started does nothing: the status never leaves idle",
     "busy": "the BMC is busy: updates and resets are refused",
     "silent": "the BMC does not answer a request to update",
+    "vanishes": "the card leaves the bus while one of its attributes is read, until its power is cycled",
     "stays-away": "the card does not come back from its next reset, until its power is cycled",
 }
 IMAGE_LOAD_WORDS: Final = ("bmc_factory", "bmc_user", "retimer_fw")
@@ -303,6 +304,15 @@ class Card:
         with self._guard:
             (self.conditions.add if on else self.conditions.discard)(name)
             self._notify()
+
+    def read_begins(self) -> None:
+        """One of the card's attributes is about to be read. :raises OSError: ENODEV, the card has left."""
+        with self._guard:
+            if "vanishes" in self.conditions and self._present:
+                self.conditions.discard("vanishes")
+                self._leave()
+            if not self._present:
+                raise os_error(errno.ENODEV)
 
     def hold(self, phase: str) -> None:
         """Withhold the end of a phase, now or when it comes: lab time does not pass it until :meth:`release`.
