@@ -79,12 +79,13 @@ class CampaignRun:
         kept = set(chosen)
         self._config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
-        if self._workers or self._session.worker:
-            return
+
+    def _plan(self, session: pytest.Session) -> None:
+        """Make the course of what is left, once nobody leaves anything out any more."""
+        items = session.items
         self._course = Course([self._cell(item) for item in items], self._campaign, self._seed)
         if self._config.option.collectonly and self._campaign.rounds is not None:
-            turns = iter(self._course.next, None)
-            items[:] = [self._item(chosen, turn) for turn in turns]
+            session.items = [self._item(items, turn) for turn in iter(self._course.next, None)]
 
     def _chosen(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
         chosen: dict[pytest.Item, None] = {}
@@ -175,7 +176,8 @@ class CampaignRun:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Say how it runs, with the seed by which it runs so again; a worker says what its items cost."""
         if not self._session.worker:
-            if self._course is not None:
+            if not self._workers:
+                self._plan(session)
                 self._begun()
             return
         cells = {item.nodeid: self._cell(item) for item in session.items}

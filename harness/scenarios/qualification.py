@@ -189,7 +189,8 @@ class Qualification:
             quick = self._trial(task)
             shown = tuple(each.scenario for each in quick.seen if each.shows(task.until))
             alone = self._trial(replace(task.beside, only=shown)) if shown else None
-            if alone is not None and not any(task.until in each.unstated for each in alone.seen):
+            whole = alone is not None and not alone.trouble and len(alone.seen) == len(shown)
+            if alone is not None and whole and not any(task.until in each.unstated for each in alone.seen):
                 return [alone, quick]
         return [self._trial(task.beside), self._trial(replace(task, until=""))]
 

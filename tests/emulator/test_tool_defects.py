@@ -11,6 +11,7 @@ from harness.emulator.card import CardProfile, CardSpec, CardState
 from harness.emulator.host import EmulatedHost
 from harness.emulator.tool_defects import TOOL_DEFECTS, checked
 from harness.errors import ConfigurationError
+from harness.lab.defect_table import TABLE
 
 ADDRESS = "0000:b2:00.0"
 Shows = Callable[[Any, Any], bool]
@@ -31,8 +32,8 @@ def shows(name: str) -> Callable[[Shows], Shows]:
 def keyed(clock: Any, console_for: Any, recipe_root: Any) -> Callable[..., Any]:
     """Returns a console on a host whose card has root A and CSK 1 cancelled."""
 
-    def make(*defects: str) -> Any:
-        host = EmulatedHost("bench", clock, defects=frozenset(defects))
+    def make(*defects: str, generation: str = "D") -> Any:
+        host = EmulatedHost("bench", clock, generation=generation, defects=frozenset(defects))
         state = CardState(sr_root=recipe_root("root-key-A"), sr_cancelled=frozenset({1}))
         host.add_card(CardSpec("card0", "64:4c:36:00:00:00", (ADDRESS,)), state, CardProfile())
         host.power_on()
@@ -58,7 +59,8 @@ def _(console: Any, image: Any) -> bool:
 @shows("fpgasupdate-exits-0")
 def _(console: Any, image: Any) -> bool:
     result = update(console, image("unsigned"))
-    assert "programming:hw-error" in result.out
+    assert "Secure update OK" not in result.out
+    assert "[ERROR   ]" in result.out
     return result.code == 0
 
 
@@ -67,6 +69,12 @@ def _(console: Any, image: Any) -> bool:
     result = update(console, image("A/csk0"))
     assert console.card.state.user_page == image("A/csk0")[1024:]
     return (result.code, "Secure update timed out" in result.out) == (110, True)
+
+
+@shows("fpgasupdate-refuses-board")
+def _(console: Any, image: Any) -> bool:
+    result = update(console, image("A/csk0"))
+    return (result.code, console.card.flash_count) == (1, 0)
 
 
 @shows("rsu-resets-nothing")
@@ -119,10 +127,16 @@ def _(console: Any, image: Any) -> bool:
     return console.card.flash_count == 0
 
 
+@shows("driver-without-control")
+def _(console: Any, image: Any) -> bool:
+    result = console.run(f"rsu bmcimg {ADDRESS}")
+    return (result.code, "rsu not supported by this (0x8086,0x0b30)" in result.err) == (1, True)
+
+
 @shows("driver-forgets-error")
 def _(console: Any, image: Any) -> bool:
     result = update(console, image("unsigned"))
-    assert "RSU auth result: 0x00000011" in console.run("dmesg").out
+    assert "00000011\n" in console.run("dmesg").out, "the card refuses it, and its driver's log says so"
     return result.code == 0
 
 
@@ -137,8 +151,9 @@ def _(console: Any, image: Any) -> bool:
 
 @shows("driver-hides-keys")
 def _(console: Any, image: Any) -> bool:
-    result = console.run("cat /sys/bus/platform/drivers/*/*.auto/security/sr_canceled_csks")
-    return result.err.endswith("Input/output error\n")
+    found = console.run("find /sys/devices -name sr_canceled_csks").out.split()
+    assert len(found) == 1
+    return str(console.run(f"cat {found[0]}").err).endswith("Input/output error\n")
 
 
 @pytest.mark.parametrize("name", TOOL_DEFECTS)
@@ -147,6 +162,17 @@ def test_a_defect_shows_when_it_is_on_and_not_when_it_is_off(
 ) -> None:
     assert SHOWS[name](keyed(name), recipe_image)
     assert not SHOWS[name](keyed(), recipe_image)
+
+
+@pytest.mark.parametrize(
+    ("name", "generation"),
+    [(each.switch, each.generation) for each in TABLE if each.kind == "tool" and each.generation],
+)
+def test_it_shows_on_each_earlier_driver_generation_that_the_catalogue_names(
+    name: str, generation: str, keyed: Any, recipe_image: Any
+) -> None:
+    assert SHOWS[name](keyed(name, generation=generation), recipe_image)
+    assert not SHOWS[name](keyed(generation=generation), recipe_image)
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:

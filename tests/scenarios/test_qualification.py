@@ -86,6 +86,18 @@ class TestADefectThatNeedsOthers:
         ]
         assert matrix.rows[0].detected_by == ["three"]
 
+    def test_a_trial_without_it_that_came_to_nothing_shows_nothing(
+        self, tmp_path: Path, made: list[Any]
+    ) -> None:
+        """What is not known to be silent without the defect may be no word of it."""
+
+        def finds(task: Any) -> list[Seen]:
+            return [] if task.only else [seen("two", FOUND)]
+
+        matrix = qualify(tmp_path, finds, defect("needy", beside=("other",))).run()
+        assert [task.only for task in made[1:]] == [(), ("two",), (), ()]
+        assert matrix.rows[0].status == "missed"
+
     def test_what_nobody_notices_is_missed_after_all_was_tried(self, tmp_path: Path, made: list[Any]) -> None:
         matrix = qualify(tmp_path, lambda task: [seen("one")], defect("needy", beside=("other",))).run()
         assert [task.only for task in made[1:]] == [(), (), ()]
