@@ -197,9 +197,10 @@ class Block:
         moment = observation.moment
         operation = self._by_intent.get(observation.intent) if observation.intent is not None else None
         if moment == "after-reset":
-            self._resets[name].append(observation)
-            if _readable(observation):
-                self._readable_resets[name].append(observation)
+            if not (operation and _was_not_made(operation, observation)):
+                self._resets[name].append(observation)
+                if _readable(observation):
+                    self._readable_resets[name].append(observation)
             if operation is not None:
                 operation.after_reset = observation
         elif operation is not None and moment == "before":
@@ -237,6 +238,16 @@ _TAKE: dict[type[Record], Callable[[Block, Any], None]] = {
     Completion: Block._completion,
     Fault: Block._fault,
 }
+
+
+def _was_not_made(reset: Operation, seen: Observation) -> bool:
+    """Whether the tool says that it did not reset the card, and the card runs what it ran.
+
+    What was flashed before such a reset is still not active.
+    """
+    running = field_of(seen, "bitstream_id")
+    same = not isinstance(running, Unknown) and running == field_of(reset.before, "bitstream_id")
+    return same and bool(reset.claims) and all(word(c.statement, "result") != "done" for c in reset.claims)
 
 
 def _readable(observation: Observation) -> bool:

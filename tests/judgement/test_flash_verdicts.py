@@ -43,6 +43,54 @@ def test_claim_against_truth(tell, result, error, running, count_after, verdict)
     assert verdict_of(story.end()).kind.value == verdict
 
 
+@pytest.mark.parametrize(
+    ("result", "running", "verdict"),
+    [("failed", OLD, "UNVERIFIABLE"), ("failed", NEW, "MATCH"), ("done", OLD, "FALSE_SUCCESS")],
+)
+def test_what_a_reset_that_was_not_made_shows_says_nothing_of_the_image(
+    tell, result, running, verdict
+) -> None:
+    story = tell()
+    story.flash(result="done", after={"flash_count": 6})
+    story.reset(result, bitstream_id=running, flash_count=6)
+    assert verdict_of(story.end()).kind.value == verdict
+
+
+@pytest.mark.parametrize("promises", [("lands", "unchanged"), ("unchanged", "lands"), ("lands", "lands")])
+def test_of_an_image_that_was_tried_twice_before_a_reset_no_one_can_tell_which_try_landed(
+    tell, promises
+) -> None:
+    story = tell()
+    for number, promise in enumerate(promises, start=6):
+        counts = {"before": {"flash_count": number - 1}, "after": {"flash_count": number}}
+        story.flash(promise=Promise(promise), **counts)
+    story.reset(bitstream_id=NEW, flash_count=7)
+    assert [each.outcome for each in story.end().outcomes][:2] == [Outcome.UNKNOWN, Outcome.UNKNOWN]
+
+
+def test_a_try_of_before_the_last_reset_or_that_erased_nothing_takes_no_part(tell) -> None:
+    story = tell()
+    story.flash(promise=Promise("unchanged"), result="failed")
+    story.reset(bitstream_id=OLD, flash_count=6)
+    at_six = {"flash_count": 6}
+    story.flash(promise=Promise("unchanged"), result="failed", before=at_six, after=at_six)
+    story.flash(before=at_six, after={"flash_count": 7})
+    story.reset(bitstream_id=NEW, flash_count=7)
+    outcomes = {each.outcome for each in story.end().outcomes}
+    assert outcomes == {Outcome.AS_INTENDED}
+
+
+def test_a_page_that_was_lost_and_written_again_cannot_be_seen_lost(tell) -> None:
+    """Without another image over it, a card that runs a user page has not lost it."""
+    for over, outcome in (("other", Outcome.UNKNOWN), (None, Outcome.FAILED)):
+        story = tell()
+        story.flash(promise=Promise("factory"), result=None, how="raised")
+        if over:
+            story.flash(over, before={"flash_count": 6}, after={"flash_count": 7})
+        story.reset(bitstream_id=OTHER if over else OLD, boot_page="user", flash_count=7)
+        assert story.end().outcomes[0].outcome is outcome
+
+
 def test_a_verdict_says_who_claimed_what_what_is_true_and_how_it_was_read(tell) -> None:
     story = tell()
     story.flash(result="done")
