@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +133,19 @@ class Block:
             bisect_right(seqs, operation.intent.seq) < bisect_left(seqs, later.seq)
             for seqs in (self._updates.get((card, bitstream_id), []), self._updates.get((card, _FACTORY), []))
         )
+
+    def flashed_besides(self, operation: Operation, later: Record, bitstream_id: Any) -> Iterator[Operation]:
+        """Yield other flashes of an image with that id to the card, from the reset before ``operation`` on
+        to the one after it, which ``later`` shows.
+        """
+        card, seq = operation.intent.subject.name, operation.intent.seq
+        resets = self._resets.get(card, [])
+        before = bisect_left(resets, seq, key=lambda reset: reset.seq)
+        since = resets[before - 1].seq if before else 0
+        seqs = self._updates.get((card, bitstream_id), [])
+        for other in seqs[bisect_right(seqs, since) : bisect_left(seqs, later.seq)]:
+            if other != seq:
+                yield self._by_intent[other]
 
     def _intent(self, intent: Intent) -> None:
         image = intent.parameters.get("image")

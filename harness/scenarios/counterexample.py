@@ -57,22 +57,42 @@ def about(steps: Sequence[object], reason: str) -> str:
 def can_be_told(steps: Sequence[Step]) -> bool:
     """Return whether a card shows of each of its user images what became of it: by what runs after a reset.
 
-    It does not where another one was written over it before that, or where the same one was tried twice, or
-    runs already.
+    The rules are those of docs/verdicts.md. It does not show that where the image ran already, or was tried
+    once more before the reset, or another one was written over it, or a page was lost after it.
     """
-    running, page, tried = "", "", set[str]()
-    for step in steps:
+    page = running = _FACTORY
+    tried: list[tuple[Step, str]] = []
+    for step in (*steps, Step("reset")):
+        if _of_user(step):
+            tried.append((step, running))
+        if _loses_the_page(step) or _lands(step):
+            page = _FACTORY if _loses_the_page(step) else step.image
+        if step.name == "cut":
+            running = page
         if step.name in _RESETS:
-            running, page, tried = page or running, "", set()
-        if not _of_user(step):
-            continue
-        takes_the_page = _lands(step) or (step.name == "cut" and step.phase == "copying")
-        if step.image in tried or step.image == running or (page and takes_the_page):
-            return False
-        tried.add(step.image)
-        if takes_the_page:
-            page = step.image if step.name != "cut" else _FACTORY
+            if not all(_is_told(tried, at, page) for at in range(len(tried))):
+                return False
+            running, tried = page, []
     return True
+
+
+def _is_told(tried: Sequence[tuple[Step, str]], at: int, page: str) -> bool:
+    """Return whether ``page``, run after a reset, shows what became of an image that was tried before it.
+
+    :param tried: what was between two resets, each with what ran before.
+    """
+    step, ran = tried[at]
+    later = [each for each, _ in tried[at + 1 :]]
+    if _loses_the_page(step):
+        return page == _FACTORY
+    if page == step.image:
+        others = (each for number, (each, _) in enumerate(tried) if number != at)
+        return ran != page and all(each.image != page for each in others)
+    return all(each.image != page and not _loses_the_page(each) for each in later)
+
+
+def _loses_the_page(step: Step) -> bool:
+    return _of_user(step) and step.name == "cut" and step.phase == "copying"
 
 
 def _of_user(step: Step) -> bool:

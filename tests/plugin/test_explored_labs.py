@@ -17,6 +17,7 @@ from harness.lab.running import start_lab
 from harness.plugin.exploring import opening
 from harness.record.history import History, read_history
 from harness.scenarios.card_model import Step
+from harness.scenarios.counterexample import scenario_of
 from harness.scenarios.exploration import Budget, Disagreement, Explored, explore
 from harness.scenarios.files import load_scenario
 from harness.scenarios.registry_model import Act as RegistryAct
@@ -150,6 +151,39 @@ def test_a_sound_card_over_ssh_agrees_and_a_tool_that_lies_is_found(project: Pat
     with opening.card(inventory, None, "one/card0", defects=defect, reports=project) as explorable:
         said = found_by(explorable, [Step("flash", "tampered-payload", code=0x16)])
     assert said.startswith("CONTRADICTION: fpgasupdate"), "the kernel's log has the code of the card"
+
+
+RESET = Step("reset", word="bmc_user")
+A, B = Step("flash", "A/csk0"), Step("flash", "B/csk0")
+
+
+def test_what_a_saved_counterexample_states_of_a_sound_card_is_what_comes_of_it(project: Path) -> None:
+    """Two user images without a reset between them, among others: only what nobody can tell is UNKNOWN."""
+    stated = {
+        (A, A): "UNKNOWN",
+        (A, B): "UNKNOWN",
+        (A, Step("cancel", "A/csk0", "transferring")): "UNKNOWN",
+        (Step("cancel", "A/csk0", "preparing"), A): "UNKNOWN",
+        (A, RESET, Step("cancel", "A/csk0", "transferring")): "UNKNOWN",
+        (A, RESET, B): "AS_INTENDED",
+        (A, Step("cut", "A/csk0", "copying")): "UNKNOWN",
+        (Step("cut", "A/csk0", "copying"), B): "UNKNOWN",
+        (A, RESET, Step("cut", "A/csk0", "copying")): "AS_INTENDED",
+        (A, Step("cancel", "B/csk0", "preparing")): "AS_INTENDED",
+    }
+    inventory = load_inventory(project / "inventory.yaml")
+    came = {}
+    with opening.card(inventory, None, "one/card0", reports=project) as explorable:
+        for steps in stated:
+            with closing(explorable.fresh()) as subject:
+                for step in (*steps, RESET):
+                    subject.do(step)
+                came[steps] = subject.expectation().get("outcome", "AS_INTENDED")
+    assert came == stated
+    saved_as = {
+        steps: scenario_of(steps, "something")["expect"].get("outcome", "AS_INTENDED") for steps in stated
+    }
+    assert saved_as == stated
 
 
 def test_what_an_emulated_card_does_not_permit_is_not_done_to_it(project: Path) -> None:

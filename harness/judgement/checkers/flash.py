@@ -134,10 +134,21 @@ def _runs_it(
     if isinstance(wanted, Unknown):
         return bool(running != before)
     if running == wanted:
-        return Unknown("the card ran the same id before: not told apart") if before == wanted else True
+        if before == wanted:
+            return Unknown("the card ran the same id before: not told apart")
+        if any(_may_have_begun(block, o) for o in block.flashed_besides(operation, reset, wanted)):
+            return Unknown("the same id was flashed once more before the reset: not told apart")
+        return True
     if block.flashed_between(operation, reset, running):
         return Unknown("another image was flashed over it before the reset")
     return False
+
+
+def _may_have_begun(block: Block, operation: Operation) -> bool:
+    """Whether the card may have taken bytes of a flash."""
+    if operation.never_began or any(_gave_up_preparing(claim) for claim in operation.claims):
+        return False
+    return _attempted(operation, *_flash_counts(block, operation)) is not False
 
 
 def _bmc_image(block: Block, operation: Operation, attempted: Value[bool], count: str) -> Landing:
@@ -264,11 +275,14 @@ def _refusal(operation: Operation, landing: Landing, promise: Promise) -> tuple[
 
 
 def _fallback(block: Block, operation: Operation, landing: Landing) -> tuple[Outcome, str]:
-    page = field_of(block.reset_after(operation), "boot_page")
+    reset = block.reset_after(operation)
+    page = field_of(reset, "boot_page")
     if isinstance(page, Unknown):
         return Outcome.UNKNOWN, f"cannot be told: boot_page is {page}"
     if page == "factory":
         return Outcome.AS_INTENDED, landing.truth
+    if reset is not None and block.flashed_between(operation, reset, field_of(reset, "bitstream_id")):
+        return Outcome.UNKNOWN, "cannot be told: another image was flashed over it before the reset"
     return Outcome.FAILED, f"the card should have come up from its factory page, but {landing.truth}"
 
 

@@ -14,7 +14,7 @@ from harness.judgement.values import Unknown
 from harness.plugin.exploring.played import Played, Recorded, Run
 from harness.plugin.operations import Flash, Wait
 from harness.scenarios.card_model import EARLY, IMAGES, CardModel, Step
-from harness.scenarios.counterexample import SILENCING, SOURCE, can_be_told, steps_of
+from harness.scenarios.counterexample import SILENCING, SOURCE, steps_of
 from harness.scenarios.exploration import Disagreement
 from harness.scenarios.prepare import NotApplicable
 
@@ -98,8 +98,6 @@ class ExploredHostCard(Played):
         if after is None:
             return
         step = step.answered(self.model.code(step.image) if step.image else 0)
-        if not can_be_told((*self.steps, step)):
-            return
         self.steps.append(step)
         try:
             self.take([*steps_of(step)], silent=step.name in SILENCING)
