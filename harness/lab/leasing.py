@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -87,6 +88,7 @@ class LabLeases:
         self._entry = entry
         self._holder = holder
         self._kept = kept
+        self._turns: Counter[str] = Counter()
         #: Connects to a host for as long as it is asked whether a card is idle.
         self.reach: Callable[[Host], AbstractContextManager[Reached]] = lambda host: _connected(host, access)
         #: What a card is wanted for, for those who want it too.
@@ -101,6 +103,14 @@ class LabLeases:
     def needs(self, host: Host) -> bool:
         """Return whether others can reach the cards of ``host``."""
         return host.real or bool(self._kept)
+
+    def turn(self, name: str) -> int | None:
+        """Return a number that is another one once the card ``host/card`` may have been written to.
+
+        That is when it was somebody else's, and when a write of ours was let pass. None where no lease tells.
+        """
+        host, _ = self._entry.card(name)
+        return self._turns[name] if self.needs(host) else None
 
     @contextmanager
     def leased(self, name: str) -> Iterator[None]:
@@ -134,6 +144,7 @@ class LabLeases:
             self._holder.places.hold(host.labgrid)
 
         def settle() -> None:
+            self._turns[name] += 1  # others have had it
             with suppress(*(() if at_rest else (UnreachableError,))):
                 self._wait_until_idle(host, card)
 
@@ -149,6 +160,7 @@ class LabLeases:
         host, card = self._entry.card(name)
         if not self.needs(host):
             return
+        self._turns[name] += 1
         self.hold(name, at_rest=at_rest)
         self._holder.check(lease_key(host, card, self._kept))
 

@@ -135,7 +135,8 @@ def _prepare(item: pytest.Item, hil: HilSession, driver: CardDriver) -> None:
 
     wanted = Given.parse(given, RootHashes(hil.images))
     item.config.hook.pytest_hil_card_prepare(card=driver, given=wanted)
-    have(hil, driver, given)
+    with hil.excluding.watched(driver.name, wanted):
+        have(hil, driver, given)
 
 
 def _require(item: pytest.Item, hil: HilSession, host: str) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.leases.holder import LeaseHolder
     from harness.plugin.images import ImageShelf
     from harness.plugin.run_history import RunHistory
+    from harness.scenarios.excluding import Excluding
 
 #: Seconds that an emulated card may take to answer after a reset: lab time jumps, so it is there at once.
 _EMULATED_SETTLE = 0.2
@@ -88,6 +89,13 @@ class HilSession:
     def devices(self) -> Devices:
         """The quarantine, and the turns of workers on real hosts."""
         return Devices(self.run_dir, shared=bool(self.worker))
+
+    @cached_property
+    def excluding(self) -> Excluding:
+        """What was read of cards that scenarios did not apply to."""
+        from harness.scenarios.excluding import Excluding
+
+        return Excluding(lambda card: self.lab.leases.turn(card))
 
     @cached_property
     def inventory(self) -> Inventory:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.cards.driver import CardDriver
+    from harness.cards.truth import CardTruth
     from harness.images.facts import ImageFacts
     from harness.lab.bench import Bench
     from harness.scenarios.given import Given
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 class NotApplicable(Exception):
     """The device's state or permits exclude the scenario; it is listed, not skipped."""
+
+
+class OtherState(NotApplicable):
+    """The card is in another state than the scenario starts from; ``seen`` is what was read of it."""
+
+    def __init__(self, card: str, unmet: Sequence[str], seen: CardTruth) -> None:
+        super().__init__(f"{card}: {'; '.join(unmet)}")
+        self.seen = seen
 
 
 def require_permits(card: CardDriver, images: Sequence[ImageFacts]) -> None:
@@ -42,13 +51,10 @@ def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
     A lab with a ``bench`` fits a fresh card in that state, so that no scenario depends on another.
     Elsewhere nothing can be undone: the card is in the state already, or the scenario does not apply.
 
-    :raises NotApplicable: the card is in another state and the lab cannot fit one that is.
+    :raises OtherState: the card is in another state and the lab cannot fit one that is.
     """
     if bench is None:
-        truth = card.truth()
-        unmet = given.unmet_by(truth.sr_root, truth.sr_cancelled, truth.flash_count, truth.bmc_root)
-        if unmet:
-            raise NotApplicable(f"{card.name}: {'; '.join(unmet)}")
+        require_state(card.name, card.truth(), given)
         return
     state: dict[str, object] = {}
     if given.sr_root is not None:
@@ -61,6 +67,12 @@ def prepare(card: CardDriver, given: Given, bench: Bench | None) -> None:
         state["bmc_root"] = given.bmc_root or None
     bench.fit(card.name, state)
     card.locate()
+
+
+def require_state(card: str, seen: CardTruth, given: Given) -> None:
+    """:raises OtherState: ``card`` was ``seen`` in another state than ``given``."""
+    if unmet := given.unmet_by(seen.sr_root, seen.sr_cancelled, seen.flash_count, seen.bmc_root):
+        raise OtherState(card, unmet, seen)
 
 
 def require_another_image(card: CardDriver, image: ImageFacts) -> None:

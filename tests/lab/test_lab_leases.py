@@ -96,6 +96,29 @@ def test_power_needs_every_card_of_the_host(lab: RunningLab, store: LeaseStore, 
     assert store.all() == []
 
 
+def test_a_card_has_another_turn_once_anybody_may_have_written_to_it(
+    lab: RunningLab, store: LeaseStore
+) -> None:
+    def turns() -> list[int | None]:
+        return [lab.leases.turn(f"one/{card}") for card in ("card0", "card1")]
+
+    def had_again() -> None:
+        lab.leases.hold("one/card0", at_rest=False)
+        lab.close()
+
+    lab.power("one", "off")
+    first = turns()
+    lab.power("one", "on")  # we have the leases already
+    after_power = turns()
+    assert [turn != before for turn, before in zip(after_power, first, strict=True)] == [True, True]
+    lab.close()
+    had_again()
+    assert turns() == after_power, "nobody had it in between"
+    store.release(store.acquire(key(lab, "card0"), "one/card0", BOB, "soak", 60))
+    had_again()
+    assert [turn != before for turn, before in zip(turns(), after_power, strict=True)] == [True, False]
+
+
 @pytest.mark.parametrize("system", ["sub", "central"])
 def test_a_change_of_a_system_needs_every_card_of_it(lab: RunningLab, store: LeaseStore, system: str) -> None:
     store.acquire(key(lab, "card1"), "one/card1", BOB, "soak", 60)
