@@ -147,7 +147,7 @@ def have(session: Acting, card: CardDriver, state: Mapping[str, Any]) -> None:
     from harness.scenarios.given import Given
     from harness.scenarios.prepare import prepare
 
-    words = ", ".join(f"{name} {value}" for name, value in state.items())
+    words = ", ".join(f"{name} {value}" for name, value in state.items()) or "as the lab has it"
     with step(session, card.name, f"prepare: {words}"):
         prepare(card, Given.parse(state, RootHashes(session.images)), session.bench_of(card.host.name))
 

@@ -13,7 +13,7 @@ from harness.inventory.entries import nearest
 from harness.judgement.grouping import listed
 from harness.judgement.judge import ScenarioJudgement, judge, scenario_records
 from harness.judgement.model import VerdictKind, worst_outcome, worst_verdict
-from harness.judgement.records import Record, RunStarted, Setting
+from harness.judgement.records import Fault, Record, RunStarted, Setting
 from harness.scenarios.written_steps import WrittenSteps
 
 #: What each scenario begins anew in an emulated lab, so that it cannot follow another one.
@@ -22,6 +22,10 @@ _GIVEN: Final = ("card", "needs", "lab", "system", "release", "way", "registry")
 #: Parts of a setting that are no text.
 _TYPES: Final[Mapping[str, type]] = {"card": Mapping, "release": Mapping, "needs": list, "named": bool}
 _OF_PYTHON: Final = "what Python asserted by itself is not exported: {names}"
+_LEFT: Final = "the state that its card was left in by what ran before is not in it: {names}"
+_NOT_REACHED: Final = "a fault did not come to its point, so that it is not as stated again: {names}"
+#: Ends of a scenario after which an emulated lab fits a fresh card.
+_FAILED: Final = frozenset({"not-as-stated", "INFRA"})
 _UNRECORDED: Final = (
     "its steps, and what it was given: it was recorded by a version of hil that did not record these"
 )
@@ -55,11 +59,12 @@ class Exported:
 
 @dataclass
 class _Part:
-    """One scenario of the run."""
+    """One scenario of the run. ``before``: how the one before it on its card ended; empty for the first."""
 
     judgement: ScenarioJudgement
     records: Sequence[Record]
     setting: dict[str, Any] = field(default_factory=dict)
+    before: str = ""
 
     def __post_init__(self) -> None:
         for record in self.records:
@@ -87,6 +92,18 @@ class _Part:
         return [_UNRECORDED] if unrecorded else lacking
 
     @property
+    def unreached(self) -> bool:
+        """Whether a fault of it did not come to its point, which no expectation can state."""
+        return any(isinstance(record, Fault) and record.state == "not-reached" for record in self.records)
+
+    @property
+    def fit(self) -> list[Any]:
+        """The step that has its card as it began, where it follows another scenario on that card."""
+        if card := dict(self.setting.get("card", {})):
+            return [{"fit": card.pop("root", None), **card}]
+        return ["fit"] if self.device and self.before in _FAILED else []
+
+    @property
     def came_to_something(self) -> bool:
         """Whether anything was done in it."""
         return bool(self.written.steps or self.lacks)
@@ -103,6 +120,7 @@ def export(records: Iterable[Record], *, scenario: str = "", device: str = "") -
     kept = list(records)
     judgement = judge(kept)
     every = [_Part(*each) for each in zip(judgement.scenarios, scenario_records(kept), strict=True)]
+    _follow(every)
     parts = _of_device(_named(every, scenario), device)
     done = [part for part in parts if part.came_to_something]
     if not done:
@@ -134,6 +152,14 @@ def export(records: Iterable[Record], *, scenario: str = "", device: str = "") -
         tuple(options),
         (*_remarks(done), *told),
     )
+
+
+def _follow(parts: Iterable[_Part]) -> None:
+    """Tell each part how the one before it on its card ended."""
+    ends: dict[str, str] = {}
+    for part in parts:
+        part.before = ends.get(part.device, "")
+        ends[part.device] = part.judgement.state
 
 
 def _named(parts: list[_Part], scenario: str) -> list[_Part]:
@@ -169,13 +195,11 @@ def _merged(parts: Sequence[_Part]) -> dict[str, Any]:
     if parts[0].setting.get("named"):
         given["devices"] = [parts[0].device]
     needs = {need: None for part in parts for need in part.setting.get("needs", ())}
-    steps = list(parts[0].written.steps)
+    steps = [*([] if "card" in given else parts[0].fit), *parts[0].written.steps]
     for before, part in pairwise(parts):
         if "push" in before.written.fixtures | part.written.fixtures:
             steps.append("new-repository")
-        if card := dict(part.setting.get("card", {})):
-            steps.append({"fit": card.pop("root", None), **card})
-        steps += part.written.steps
+        steps += [*part.fit, *part.written.steps]
     sources = {source: None for part in parts for source in part.written.sources}
     return {
         "source": "; ".join(sources) or "what was found when it ran",
@@ -237,6 +261,15 @@ def _remarks(parts: Sequence[_Part]) -> list[str]:
     if python:
         more = f" and {len(python) - 3} more" if len(python) > 3 else ""
         remarks.append(_OF_PYTHON.format(names=", ".join(python[:3]) + more))
+    begun: dict[str, _Part] = {}
+    for part in parts:
+        begun.setdefault(part.device, part)
+    left = [part.name for device, part in begun.items() if device and part.before and not part.fit]
+    unreached = [part.name for part in parts if part.unreached]
+    if unreached:
+        remarks.append(_NOT_REACHED.format(names=", ".join(unreached)))
+    if left:
+        remarks.append(_LEFT.format(names=", ".join(left)))
     return list(dict.fromkeys(remarks))
 
 

@@ -218,6 +218,45 @@ def test_scenarios_of_one_card_become_one_and_each_begins_as_it_did() -> None:
         export(placed(history(*first, *second)), scenario="three")
 
 
+def ended(name: str, state: str, *records: Record) -> list[Record]:
+    """A scenario about the card that stated no state of it, and ended so."""
+    about = Setting(values={"device": "one/card0"})
+    return [*scenario(name, about, *records)[:-1], ScenarioEnded(scenario=name, state=state, reason="why")]
+
+
+def test_what_follows_a_failed_scenario_begins_with_a_fresh_card_as_it_did() -> None:
+    run = placed(
+        history(
+            *ended("a.py::failed", "INFRA", *flash("unsigned")),
+            *ended("a.py::after", "BLOCKED", *flash()),
+            *ended("a.py::last", "BLOCKED", *flash("A/csk1")),
+        )
+    )
+    landed = [{"flash": image, "promise": "lands"} for image in ("unsigned", "A/csk0", "A/csk1")]
+    assert export(run).data["steps"] == [landed[0], "fit", *landed[1:]]
+    assert export(run, scenario="::after").data["steps"] == ["fit", landed[1]]
+    assert export(run, scenario="::last").data["steps"] == [landed[2]]
+
+
+def test_a_state_that_others_left_is_told_not_to_be_in_the_file() -> None:
+    run = placed(history(*ended("a.py::0", "BLOCKED", *flash()), *ended("a.py::1", "BLOCKED", *flash())))
+    told = "the state that its card was left in by what ran before is not in it: a.py::1"
+    assert told in export(run, scenario="::1").remarks
+    for with_its_beginning in ("::0", ""):
+        remarks = export(run, scenario=with_its_beginning).remarks
+        assert not [remark for remark in remarks if "left in" in remark]
+
+
+def test_a_fault_that_did_not_come_to_its_point_is_told_to_be_so_again() -> None:
+    fault = Fault(point="copying", action="note", subject=CARD, state="not-reached")
+    found = export(placed(run_of(fault, *flash(), given={"device": "one/card0"})))
+    assert "a fault did not come to its point, so that it is not as stated again: t.py::test_x" in (
+        found.remarks
+    )
+    fired = export(placed(run_of(replace(fault, state="fired"), *flash(), given={"device": "one/card0"})))
+    assert not [remark for remark in fired.remarks if "its point" in remark]
+
+
 def test_systems_of_two_scenarios_do_not_become_one() -> None:
     each = [[Setting(values={"way": "rest"}), StepTaken(name="boot"), StepEnded(step=0)] for _ in range(2)]
     runs = [scenario(f"s.py::{at}", *records, card=False) for at, records in enumerate(each)]
