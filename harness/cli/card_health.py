@@ -17,7 +17,8 @@ from harness.errors import BlockedError
 
 if TYPE_CHECKING:
     from harness.health.checks import Check
-    from harness.health.store import Change, Place
+    from harness.health.states import Event
+    from harness.health.store import Change, Health, Place
     from harness.inventory.model import Card, Host, Inventory, Lab
     from harness.lab.background import BackgroundLab
     from harness.lab.standing import Standing
@@ -183,7 +184,8 @@ def clear(
 ) -> None:
     """Let runs have a card again, once its checks find nothing that keeps them from it.
 
-    Nothing of the card is changed. Exits with 3 where a check is bad: then it stays as it is.
+    Nothing of the card is changed. Exits with 3 where a check is bad, or somebody else says something of the
+    card meanwhile: then it stays as it is.
     """
     from harness.health.checks import Grade, worst
     from harness.health.states import Event
@@ -194,6 +196,7 @@ def clear(
     loaded = load_inventory(inventory)
     entry, kept = chosen_lab(loaded, lab)
     place = place_of(entry, kept, card)
+    seen = _seen(place, reports, leases)
     checks = () if force else _looked(card, loaded, entry, kept)
     for check in checks:
         if check.grade is not Grade.OK:
@@ -204,7 +207,8 @@ def clear(
             hint=f"Put that right; or without a look: hil card clear {card} --reason ... --force",
         )
     sure = not force and worst(checks) is Grade.OK
-    state = _note(place, Event.CLEAR if sure else Event.CLEAR_UNCHECKED, reason, reports, leases)
+    event = Event.CLEAR if sure else Event.CLEAR_UNCHECKED
+    state = _note(place, event, reason, reports, leases, seen)
     typer.echo(f"{card} is {state}.")
 
 
@@ -223,13 +227,23 @@ def _looked(card: str, inventory: Inventory, entry: Lab, kept: BackgroundLab) ->
     return looked.checks
 
 
-def _note(place: Place, event: Any, reason: str, reports: Path, leases: str | None) -> str:
+def _seen(place: Place, reports: Path, leases: str | None) -> Health:
+    from harness.health.store import HealthStore
+    from harness.leases.store import leases_url
+
+    with HealthStore(leases_url(reports, leases)) as store:
+        return store.of(place)
+
+
+def _note(
+    place: Place, event: Event, reason: str, reports: Path, leases: str | None, seen: Health | None = None
+) -> str:
     from harness.health.store import Cause, HealthStore
     from harness.leases.owner import this_person
     from harness.leases.store import leases_url
 
     with HealthStore(leases_url(reports, leases)) as store:
-        return store.note(place, event, Cause(str(this_person()), reason)).state.value
+        return store.note(place, event, Cause(str(this_person()), reason), seen=seen).state.value
 
 
 def _when(seconds: float) -> str:

@@ -73,12 +73,12 @@ def list_leases(
     for one in held:
         left = "over, its owner is gone" if one.owner.gone else f"over in {_short(one.left)}"
         left = left if one.left > 0 else f"over since {_short(-one.left)}"
-        typer.echo(
+        _echo(
             f"{one.lease.name:24} {one.owner}, for {_short(one.age)}, {left}; "
             f"token {one.lease.token}: {one.reason}"
         )
     for broken in breaks:
-        typer.echo(
+        _echo(
             f"{broken.lease.name:24} broken {_short(broken.age)} ago by {broken.by}: {broken.reason} "
             f"({broken.owner} had it, token {broken.lease.token})"
         )
@@ -154,7 +154,14 @@ def break_lease(
         held = store.broken(key, str(this_person()), reason)
     if held is None:
         raise ConfigurationError(f"Nobody has the lease of {card}.", hint="See: hil lease list")
-    typer.echo(f"{card} is free: {held.owner} had it ({held.reason}).")
+    _echo(f"{card} is free: {held.owner} had it ({held.reason}).")
+
+
+def _echo(line: str) -> None:
+    """Print a line with words of somebody else, who may have put what is no text in them."""
+    from harness.report.printable import printable
+
+    typer.echo(printable(line, layout=""))
 
 
 @contextmanager

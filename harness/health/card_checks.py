@@ -125,7 +125,13 @@ def wear_check(count: Value[int], limit: int | None) -> Check:
     :param limit: the count at which no more updates are to begin; None: nobody has set one.
     """
     if isinstance(count, Unknown):
-        return ok("wear", f"the flash count is {count}")
+        if limit is None:
+            return ok("wear", f"the flash count is {count}")
+        return warn(
+            "wear",
+            f"the flash count is {count}; its entry allows {limit}, so that no further update begins",
+            "See the kernel's log on the host: dmesg; or take `wear` out of the card's entry.",
+        )
     hint = "Raise the card's `wear` in the inventory, or exchange the card."
     if limit is not None and count >= limit:
         return warn("wear", f"{count} updates; its entry allows {limit}, so that no further one begins", hint)

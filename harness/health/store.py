@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, update
 
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.health.states import Event, State, after
 from harness.store.kept import KeptStore
 from harness.store.storable import storable
@@ -63,10 +63,12 @@ UNSAID: Final = Cause("", "")
 class HealthStore(KeptStore):
     """The health of cards. A card of which nothing was ever said is good."""
 
-    def note(self, place: Place, event: Event, cause: Cause) -> Health:
+    def note(self, place: Place, event: Event, cause: Cause, *, seen: Health | None = None) -> Health:
         """Let ``event`` happen to a card; return its health then. What changes nothing is not kept.
 
+        :param seen: what whoever does this knows of its health; None: whatever that is by now.
         :raises ConfigurationError: it is not possible, such as to clear a card that is good.
+        :raises BlockedError: its health is not as ``seen`` any more.
         """
         found = self.of(place)
         following = after(found.state, event)
@@ -80,6 +82,12 @@ class HealthStore(KeptStore):
             connection.execute(update(HEALTH).where(HEALTH.c.key == place.key).values(named))
             row = self._row(connection, place.key)
             before = State(row.state)
+            if seen is not None and _health(row, place) != replace(seen, place=place):
+                raise BlockedError(
+                    f"The health of {place.name} changed meanwhile: it is {before.value}, by "
+                    f"{row.who or 'nobody'}: {row.reason}; it was left so.",
+                    hint=f"See how that came about: hil card show {place.name}",
+                )
             following = after(before, event)
             if following is None:
                 raise ConfigurationError(

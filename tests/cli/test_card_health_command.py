@@ -91,6 +91,25 @@ def test_a_card_is_cleared_once_its_checks_are_clean_and_its_past_is_shown(hil: 
         lab.down(forget=True)
 
 
+def test_what_is_said_of_a_card_during_the_look_is_not_cleared(
+    hil: Hil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hil("card", "quarantine", "one/card0", "--reason", "new cable")
+
+    def looked(*_: object) -> tuple[()]:
+        hil("card", "quarantine", "one/card0", "--reason", "smoke")
+        return ()
+
+    monkeypatch.setattr("harness.cli.card_health._looked", looked)
+    told = hil("card", "clear", "one/card0", "--reason", "cable exchanged").exception
+    assert isinstance(told, BlockedError)
+    assert "changed meanwhile" in told.message
+    assert (listed(hil, "one/card0")["health"], listed(hil, "one/card0")["reason"]) == (
+        "quarantined",
+        "smoke",
+    )
+
+
 def test_by_force_a_card_is_suspect_until_somebody_looked(hil: Hil) -> None:
     hil("card", "quarantine", "one/card0", "--reason", "x")
     assert hil("card", "clear", "one/card0", "--reason", "y", "--force").stdout == "one/card0 is suspect.\n"

@@ -66,11 +66,20 @@ def test_what_others_have_is_broken_and_not_released(hil: Hil, store: LeaseStore
     assert hil("lease", "break", "one/card0", "--reason", "again").returncode == 2
 
 
+def test_what_somebody_gives_as_a_reason_is_one_line_of_text(hil: Hil) -> None:
+    hil("lease", "take", "one/card0", "--reason", "a\x1b[31mb\none/card1   free")
+    (line,) = hil("lease", "list").stdout.splitlines()
+    assert line.endswith(r"a\x1b[31mb\none/card1   free")
+    assert r"(a\x1b[31mb\n" in hil("lease", "break", "one/card0", "--reason", "x").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("take", "one/card7", "--reason", "x"), "card7"),
         (("take", "one/card0", "--reason", "x", "--ttl", "soon"), "'soon' is no time."),
+        (("take", "one/card0", "--reason", "x", "--ttl", f"1{'0' * 400}d"), "too long a time"),
+        (("take", "one/card0", "--reason", "x", "--ttl", "367d"), "'367d' is too long a time."),
         (("list", "--leases", "none"), "cannot be switched off"),
     ],
 )

@@ -225,10 +225,17 @@ def test_other_generations_are_well_too(tmp_path: Path, bench: Bench, generation
         (2001, None, Grade.OK, "delays each by 60 s"),
         (89, 100, Grade.OK, "89 updates of 100"),
         (100, 100, Grade.WARN, "its entry allows 100"),
+        (Unknown("Input/output error"), None, Grade.OK, "Input/output error"),
+        (
+            Unknown("Input/output error"),
+            100,
+            Grade.WARN,
+            "no further update begins",
+        ),  # as the interlock has it
     ],
 )
 def test_wear_is_told_as_the_card_and_its_entry_take_it(
-    count: int, limit: int | None, grade: Grade, words: str
+    count: int | Unknown, limit: int | None, grade: Grade, words: str
 ) -> None:
     found = wear_check(count, limit)
     assert (found.grade, words in found.finding) == (grade, True), found

@@ -11,7 +11,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, inspect
 
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.health.states import Event, State
 from harness.health.store import Cause, HealthStore, Place
 from harness.leases.owner import Owner
@@ -81,6 +81,17 @@ def test_a_card_that_is_good_cannot_be_cleared(store: HealthStore, event: Event)
     with pytest.raises(ConfigurationError, match="one/card0 is good; there is nothing to clear"):
         store.note(CARD, event, ADA)
     assert store.all() == []
+
+
+def test_a_quarantine_that_came_meanwhile_is_not_cleared_by_who_has_not_seen_it(store: HealthStore) -> None:
+    store.note(CARD, Event.FAILURE, LEFT)
+    seen = store.of(CARD)
+    smoke = Cause("bob@desk", "smoke")
+    store.note(CARD, Event.QUARANTINE, smoke)
+    with pytest.raises(BlockedError, match=r"it is quarantined, by bob@desk: smoke; it was left so"):
+        store.note(CARD, Event.CLEAR, ADA, seen=seen)
+    assert (store.of(CARD).state, store.of(CARD).cause) == (State.QUARANTINED, smoke)
+    assert store.note(CARD, Event.CLEAR, ADA, seen=store.of(CARD)).state is State.GOOD
 
 
 def test_another_inventorys_name_of_the_same_card_is_taken_over(store: HealthStore) -> None:

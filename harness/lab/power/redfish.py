@@ -8,6 +8,7 @@ a reset got no answer, and bring up to six packages with them.
 from __future__ import annotations
 
 import ssl
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Controllers are slow; one that takes longer for an answer is asked again.
 _ANSWER_SECONDS: Final = 20.0
+#: Bytes of an answer; a computer with all its parts has a few thousand.
+_LONGEST_ANSWER: Final = 1 << 20
 #: What may be over in a moment: too many requests, and a gateway or service that is not there now.
 _NOT_NOW: Final = (429, 502, 503, 504)
 
@@ -81,7 +84,7 @@ class Redfish:
         :raises UnreachableError: it does not answer now. :raises InfrastructureError: it refuses.
         """
         client = self._opened(seconds)
-        return self._request(client, method, path, seconds, body).content
+        return self._request(client, method, path, seconds, body)[1]
 
     def _opened(self, seconds: float) -> httpx.Client:
         if self._client is not None:
@@ -91,14 +94,18 @@ class Redfish:
         access = self._access
         basic = None if access.session else httpx.BasicAuth(access.user, access.password)
         client = httpx.Client(
-            base_url=access.url, verify=_trust(access), auth=basic, headers={"OData-Version": "4.0"}
+            base_url=access.url,
+            verify=_trust(access),
+            auth=basic,
+            headers={"OData-Version": "4.0", "Accept-Encoding": "identity"},
+            trust_env=False,  # a proxy of the environment would be told the password
         )
         try:
             if access.session:
                 login = {"UserName": access.user, "Password": access.password}
-                answer = self._request(client, "POST", SESSIONS, seconds, login)
-                client.headers["X-Auth-Token"] = answer.headers.get("X-Auth-Token", "")
-                self._session = urlsplit(answer.headers.get("Location", "")).path
+                said, _ = self._request(client, "POST", SESSIONS, seconds, login)
+                client.headers["X-Auth-Token"] = said.get("X-Auth-Token", "")
+                self._session = urlsplit(said.get("Location", "")).path
         except BaseException:
             client.close()
             raise
@@ -107,12 +114,14 @@ class Redfish:
 
     def _request(
         self, client: httpx.Client, method: str, path: str, seconds: float, body: dict[str, str] | None
-    ) -> httpx.Response:
+    ) -> tuple[httpx.Headers, bytes]:
         import httpx
 
         timeout = min(seconds, _ANSWER_SECONDS)
+        end = time.monotonic() + timeout
         try:
-            answer = client.request(method, path, json=body, timeout=timeout)
+            with client.stream(method, path, json=body, timeout=timeout) as answer:
+                content = self._whole(answer, end)
         except httpx.HTTPError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise InfrastructureError(
@@ -122,8 +131,8 @@ class Redfish:
             reason = str(error) or type(error).__name__
             raise UnreachableError(f"{self.where} does not answer: {reason}.") from None
         if answer.is_success:
-            return answer
-        text = f"{self.where} answers {method} {path} with {told(answer.status_code, answer.content)}"
+            return answer.headers, content
+        text = f"{self.where} answers {method} {path} with {told(answer.status_code, content)}"
         if answer.status_code in (401, 403):
             raise InfrastructureError(
                 f"{text} It was tried once, as {self._access.user!r}.",
@@ -131,6 +140,23 @@ class Redfish:
                 "`login: session`.",
             )
         raise (UnreachableError if answer.status_code in _NOT_NOW else InfrastructureError)(text)
+
+    def _whole(self, answer: httpx.Response, end: float) -> bytes:
+        """Return the body of an answer.
+
+        :raises UnreachableError: it has not come by ``end``. :raises InfrastructureError: it is too long.
+        """
+        body = bytearray()
+        for part in answer.iter_raw():
+            body += part
+            if len(body) > _LONGEST_ANSWER:
+                raise InfrastructureError(
+                    f"{self.where} answers with more than {_LONGEST_ANSWER >> 20} MiB.",
+                    hint="Is it a Redfish service? Check `url` of `power: redfish` in the inventory.",
+                )
+            if time.monotonic() > end:
+                raise UnreachableError(f"{self.where} does not end its answer in time.")
+        return bytes(body)
 
 
 def _trust(access: RedfishAccess) -> Any:

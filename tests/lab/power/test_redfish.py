@@ -1,9 +1,11 @@
 """Power by Redfish: a controller that does what it says, and ones that are slow, stuck, busy, or idle."""
 
+import threading
 import traceback
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,61 @@ def test_certificates_are_checked_unless_it_is_said_not_to(tmp_path: Path) -> No
         assert "ca_file" in failure.value.hint and served.requests == []
         assert state_of(power(replace(served.access, ca_file=str(authority.file)))) == "on"
         assert state_of(power(replace(served.access, insecure=True))) == "on"
+
+
+@contextmanager
+def endless(part: bytes, pause: float) -> Iterator[str]:
+    """Give the URL of a service whose answers go on: ``part`` each ``pause`` seconds, 20 s long at most."""
+    left = threading.Event()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(1 << 40))
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(400):
+                    self.wfile.write(part)
+                    if left.wait(pause):
+                        return
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            left.set()
+            server.shutdown()
+            serving.join()
+
+
+@pytest.mark.parametrize(
+    ("part", "pause", "error", "said"),
+    [
+        (b"{" * (1 << 18), 0.0, InfrastructureError, "more than 1 MiB"),
+        (b" ", 0.05, UnreachableError, "does not end its answer in time"),
+    ],
+)
+def test_an_answer_that_does_not_end_is_given_up(
+    part: bytes, pause: float, error: type[InfrastructureError], said: str
+) -> None:
+    with (
+        endless(part, pause) as url,
+        closing(Redfish("worker-1", RedfishAccess(url, "admin", "secret"))) as switch,
+        pytest.raises(error, match=said),
+    ):
+        switch.state(30.0 if not pause else 0.5)
+
+
+def test_a_proxy_of_the_environment_is_not_told_the_password(
+    bmc: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert state_of(power(bmc.access)) == "on"
