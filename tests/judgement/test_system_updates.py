@@ -126,6 +126,19 @@ def test_retimers_are_reset_for_an_image_with_them_that_was_written(
     assert story.end().outcome is Outcome(outcome)
 
 
+@pytest.mark.parametrize(("was", "outcome"), [(ROOT, "AS_INTENDED"), ("", "BREACH")])
+def test_a_refused_root_key_that_is_on_the_card_already_has_changed_nothing(
+    story: Story, was: str, outcome: str
+) -> None:
+    """A programmed root key refuses every other root-key image (0x1A), its own as well."""
+    story.card["sr_root"] = was
+    story.owe(KEY, promise="unchanged")
+    story.look()
+    story.card["sr_root"] = ROOT
+    story.update(key="failed")
+    assert story.end().outcome is Outcome(outcome)
+
+
 @pytest.mark.parametrize(
     ("status", "outcome"), [("pending", "AS_INTENDED"), ("failed", "BREACH"), ("completed", "BREACH")]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from harness.judgement.checkers.holding import active_holding
+from harness.judgement.checkers.holding import AFTER_RESET, active_holding, holding_of, last_seen
 from harness.judgement.checkers.image_state import written_over
 from harness.judgement.checkers.standing import status_of
 from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed, written
@@ -135,10 +135,19 @@ def _image(
     if isinstance(held.holds, Unknown):
         return _Told(Outcome.UNKNOWN, f"{name}: {held.truth}", held.records)
     if promise == "unchanged":
-        outcome = Outcome.BREACH if held.holds else Outcome.AS_INTENDED
+        changed = held.holds and not _held_before(story, card, image, seq)
+        outcome = Outcome.BREACH if changed else Outcome.AS_INTENDED
     else:
         outcome = Outcome.AS_INTENDED if held.holds else Outcome.FAILED
     return _Told(outcome, f"{name}: {held.truth}; {_PROMISED} it {promise}", held.records)
+
+
+def _held_before(story: SystemStory, card: str, image: str, seq: int) -> bool:
+    """Whether a card already showed the root entry hash or the cancellation of an image when it was asked."""
+    facts, seen = story.facts(image), last_seen(story, card, seq)
+    if seen is None or word(facts, "effect") in AFTER_RESET:
+        return False
+    return holding_of(facts, seen).holds is True
 
 
 def _after_failed_root_key(
