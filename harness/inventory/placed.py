@@ -130,8 +130,15 @@ def line_of(tree: CommentedMap, keys: Keys) -> int:
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Return what ``error`` of ``model`` finds, in words that say what is allowed."""
-    return [(_keys_of(details), _explain(details, model)) for details in error.errors()]
+    """Return what ``error`` of ``model`` finds, in words that say what is allowed.
+
+    A list is not said to be empty where only what is wrong stands in it: pydantic leaves that out.
+    """
+    return [
+        (_keys_of(details), _explain(details, model))
+        for details in error.errors()
+        if not (details["type"] == "too_short" and details["input"])
+    ]
 
 
 def guess(word: str, allowed: Sequence[str]) -> str:

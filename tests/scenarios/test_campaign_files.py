@@ -108,6 +108,15 @@ def test_what_is_wrong_is_told_with_its_place(folder: Path, text: str, said: str
     assert caught.value.hint
 
 
+def test_a_list_is_empty_where_nothing_stands_in_it_and_not_where_that_is_wrong(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="scenarios: is empty; give at least one"):
+        load(folder, "scenarios: []\n")
+    with pytest.raises(ConfigurationError) as wrong:
+        load(folder, "scenarios: [gone.scenario.yaml]\n")
+    assert "there is no gone.scenario.yaml" in wrong.value.message
+    assert "is empty" not in wrong.value.message
+
+
 def test_a_campaign_stands_for_the_scenarios_of_another(folder: Path) -> None:
     (folder / "inner.campaign.yaml").write_text(
         HEAD + "scenarios: [../other, {path: ../flash, keyword: x}]\nallow_blocked: ../other\nrepeat: 9\n"
