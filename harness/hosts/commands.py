@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import cast
 
 from harness.errors import RefusedError
@@ -252,6 +253,7 @@ _TOUCHY_FOLDERS = ("debug", "tracing")
 _BRACKETS = re.compile(r"\[.*\]")
 
 
+@lru_cache(maxsize=4096)  # the same files are read again and again
 def _may_be_device(path: str) -> bool:
     """Whether a path or glob could lead to what acts when it is opened, or is relative.
 
