@@ -113,6 +113,7 @@ class RunningLab:
         self.leases.check_host(host)
         if how != "on" and not while_updating:
             check_at_rest(entry, self.leases.reach)
+            self.leases.check_host(host)  # a silent host may have kept the look waiting for long
         access = self._power_access(entry)
         if access is None or (entry.emulated and how == "reboot"):
             self._bench().power(host, how)

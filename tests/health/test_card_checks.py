@@ -38,7 +38,8 @@ MAC, OTHER = "64:4c:36:00:12:a0", "64:4c:36:00:12:b0"
 HOST = Host.model_validate({"name": "one", "local": True})
 ASKED = host_questions(HOST)
 NOBODY: Any = None
-ADDRESS, ELSEWHERE = "0000:b2:00.0", "0000:b4:00.0"
+#: Where no other test has a card: processes of this machine are looked through for this address.
+ADDRESS, ELSEWHERE = "0000:a7:00.0", "0000:a9:00.0"
 
 
 @dataclass
@@ -247,7 +248,7 @@ def test_the_allowance_of_the_inventory_is_what_counts(bench: Bench) -> None:
     assert not bench.look(wear={"flash_count": 20})["wear"].hint
 
 
-SH = "7 sh -c LC_ALL=C.UTF-8 fpgasupdate --version; echo 0000:b2:00.0"
+SH = "7 sh -c LC_ALL=C.UTF-8 fpgasupdate --version; echo 0000:a7:00.0"
 
 
 @pytest.mark.parametrize(
