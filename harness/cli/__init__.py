@@ -24,7 +24,7 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "explore": ("harness.cli.explore:app", "Do to cards what nobody thought of, hold them to the documents."),
     "qualify": ("harness.cli.qualify:app", "Prove that a plan notices every known defect."),
     "trace": ("harness.cli.trace:app", "Show which scenarios prove a requirement, and how they went."),
-    "sweep": ("harness.cli.sweep:app", "Disturb pushes at every point, and judge what clients report."),
+    "sweep": ("harness.cli.sweep:app", "Disturb pushes, updates, resets at every point; judge reports."),
     "export": ("harness.cli.export:app", "Make a scenario file of what a run did."),
     "shrink": ("harness.cli.shrink:app", "Make a scenario smaller while its verdict stays."),
     "bisect": ("harness.cli.bisect:app", "Find the release, defect or build that made it bad."),

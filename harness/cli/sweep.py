@@ -17,6 +17,7 @@ from harness.cli.sweep_keeping import (
     place,
     words,
 )
+from harness.cli.sweep_systems import UPDATE, update
 from harness.errors import BlockedError
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ app.command(short_help="Disturb updates of cards at every point, and judge what 
     flash
 )
 app.command(short_help="Disturb resets of cards, and judge what is reported.", epilog=RESET)(reset)
+app.command(
+    short_help="Disturb a control plane's update at every point, and judge all it says.", epilog=UPDATE
+)(update)
 
 
 @app.command(short_help="Disturb pushes at every point, and judge what clients report.", epilog=_EPILOG)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from harness.cli.sweep_keeping import (
     ResumeOption,
     carried_out,
     known_names,
+    list_points,
     place,
     words,
 )
@@ -222,7 +222,7 @@ def _run(
     allow_blocked: bool,
 ) -> None:
     if listed:
-        _list(swept, output)
+        list_points(swept.passed(), output)
         return
     folder = place(swept, reports, resume, fresh=fresh)
     form = "json" if output is Form.JSON else "table"
@@ -230,17 +230,3 @@ def _run(
     raise typer.Exit(
         carried_out(swept, folder, swept.trials, workers, asked, form, allow_blocked=allow_blocked)
     )
-
-
-def _list(swept: FlashSweep, output: Form) -> None:
-    """Show the points that one undisturbed operation passes, for each card and image."""
-    from harness.interruption import stopped_is_interrupted
-
-    with stopped_is_interrupted():
-        found = dict(swept.passed())
-    if output is Form.JSON:
-        typer.echo(json.dumps(found, indent=1))
-        return
-    for device, by_image in found.items():
-        for image, points in by_image.items():
-            typer.echo(f"{device}  {image or 'reset'}: {', '.join(points)}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.form import Form
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.interruption import stopped_is_interrupted
 
@@ -74,6 +75,18 @@ def place(swept: Swept, reports: Path, resume: Path | None, *, fresh: bool) -> P
     if is_held(resume):
         raise ConfigurationError(f"A process still works on the sweep in {resume}.", hint="Let it end.")
     return resume
+
+
+def list_points(passed: Iterable[tuple[str, dict[str, list[str]]]], output: Form) -> None:
+    """Show the points that one undisturbed operation passes, for each lane and image."""
+    with stopped_is_interrupted():
+        found = dict(passed)
+    if output is Form.JSON:
+        print(json.dumps(found, indent=1))
+        return
+    for lane, by_image in found.items():
+        for image, points in by_image.items():
+            print(f"{lane}  {image or 'reset'}: {', '.join(points)}")
 
 
 def carried_out(

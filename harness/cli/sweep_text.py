@@ -55,14 +55,22 @@ def _table(kind: Kind, of: str, action: str, lanes: Sequence[LaneResult]) -> Tab
 
 def _cell(kind: Kind, trials: Sequence[Trial]) -> str:
     """Return what the trials of one lane at one point left, and the verdict, each once."""
-    counts = Counter((t.truth if kind.good else t.outcome, t.verdict, t.reached) for t in trials)
+    counts = Counter(
+        (t.truth if kind.good else t.outcome, t.verdict, t.reached, _diverging(kind, t)) for t in trials
+    )
     lines = []
-    for (left, verdict, reached), count in counts.items():
+    for (left, verdict, reached, others), count in counts.items():
         times = f"{count} x " if len(counts) > 1 else ""
-        words = f"{left}\n{verdict}" if reached else verdict
+        words = "\n".join((left, verdict, *others)) if reached else verdict
         style = _STYLES.get(verdict, "")
         lines.append(f"[{style}]{times}{words}[/]" if style else f"{times}{words}")
     return "\n".join(lines)
+
+
+def _diverging(kind: Kind, trial: Trial) -> tuple[str, ...]:
+    """Return what other reporters said that is not so, where a trial is judged by all that was said."""
+    said = trial.others.items() if kind.whole else ()
+    return tuple(f"{who} {word}" for who, word in said if word != VerdictKind.MATCH.value)
 
 
 def closing(result: SweepResult) -> Iterator[str]:
@@ -72,12 +80,16 @@ def closing(result: SweepResult) -> Iterator[str]:
     for lane in result.lanes:
         tested = [trial for trial in lane.trials if trial.reached]
         yield from _told(result.kind, lane.lane, tested)
-        if tested and all(trial.verdict == VerdictKind.MATCH.value for trial in tested):
+        match = VerdictKind.MATCH.value
+        if tested and all(t.verdict == match and not _diverging(result.kind, t) for t in tested):
             right.append(f"{lane.lane} ({len(tested)})")
     if right:
         yield f"Right in every trial: {', '.join(right)}."
     for trial in result.broken:
         yield f"BROKEN {trial.lane}, {trial.action} at {trial.point}: it is {trial.truth}."
+    for trial in result.unstated:
+        words = ", ".join(f"{who} {word}" for who, word in trial.unstated(result.kind).items())
+        yield f"NOT STATED {trial.lane}, {trial.action} at {trial.point}: {words}."
     yield from _untested(result)
     for lane in result.lanes:
         if lane.excluded:

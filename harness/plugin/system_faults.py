@@ -47,6 +47,8 @@ class SystemFaults:
     _waiting: list[_Waiting] = field(default_factory=list)
     #: Whether a phase is held, so that no lab time passes.
     held: bool = False
+    #: Whether an update writes one image: what does not come until it ends does not come at all.
+    one_image: bool = False
 
     # -- what can go wrong ----------------------------------------------------------------------------
 
@@ -103,26 +105,27 @@ class SystemFaults:
         lab, card = self._lab("a fault"), self._first().driver.name
         held = self._next_point()
         lab.hold(card, held)
+        met = False
         try:
             yield
             while point := self._next_point():
                 if point != held:
                     lab.hold(card, held := point)
-                self._meet(lab, card, point)
+                met = self._meet(lab, card, point, while_updating=met and self.one_image)
         finally:
             lab.release(card)
             self.held = False
 
-    def _meet(self, lab: Bench, card: str, point: str) -> None:
-        """Wait until the card is in a phase, and do what waits for it."""
+    def _meet(self, lab: Bench, card: str, point: str, *, while_updating: bool) -> bool:
+        """Wait until the card is in a phase, and do what waits for it; return whether it came there."""
         now = [waiting for waiting in self._waiting if waiting.point == point]
         self._waiting = [waiting for waiting in self._waiting if waiting.point != point]
         try:
-            lab.wait_held(card, point, _REACHED_SECONDS)
+            lab.wait_held(card, point, _REACHED_SECONDS, while_updating=while_updating)
         except DeadlineError as error:
             for waiting in now:
                 self._record(waiting, "not-reached", error.message)
-            return
+            return False
         self.held = True
         for waiting in now:
             waiting.act()
@@ -132,6 +135,7 @@ class SystemFaults:
             self.held = False
         for waiting in now:
             waiting.after()
+        return True
 
     def _next_point(self) -> str:
         return min((waiting.point for waiting in self._waiting), key=POINTS.index, default="")

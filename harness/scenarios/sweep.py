@@ -60,7 +60,7 @@ class Ledger:
         self._progress = progress
         self._earlier = tuple(earlier)
         self._left = Counter(trial.key for trial in earlier)
-        self._noted: list[tuple[Trial, int | None]] = []
+        self._noted: list[Entry] = []
 
     def is_done(self, of: str, point: str, action: str) -> bool:
         """Return whether an earlier trial stands for this one; each stands for one."""
@@ -68,10 +68,15 @@ class Ledger:
         self._left[key] -= 1
         return self._left[key] >= 0
 
-    def note(self, trial: Trial, intent: int | None = None) -> None:
-        """Keep a trial. :param intent: of the operation that was disturbed; None: it was not."""
-        self._noted.append((trial, intent))
-        self._journal.add(Entry(trial, self._history.path.name, intent))
+    def note(self, trial: Trial, intent: int | None = None, scenario: str = "") -> None:
+        """Keep a trial.
+
+        :param intent: of the operation that was disturbed; None: it was not. :param scenario: its name,
+            where a trial is all that is done and said in one.
+        """
+        entry = Entry(trial, self._history.path.name, intent, scenario)
+        self._noted.append(entry)
+        self._journal.add(entry)
         self._progress.told(trial)
 
     def spare(self, count: int) -> None:
@@ -81,7 +86,7 @@ class Ledger:
     def trials(self) -> tuple[Trial, ...]:
         """Return all of them, judged."""
         found = judge(self._history.records)
-        return (*self._earlier, *(judged(trial, intent, found) for trial, intent in self._noted))
+        return (*self._earlier, *(judged(entry, found) for entry in self._noted))
 
 
 class Lane(Protocol):

@@ -27,11 +27,15 @@ _FIELDS = frozenset(each.name for each in fields(Trial))
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A trial that is done. ``history``: the file with its records; ``intent``: its operation's there."""
+    """A trial that is done. ``history``: the file with its records; ``intent``: its operation's there.
+
+    ``scenario``: the one there that is the trial as a whole; empty: the operation alone is.
+    """
 
     trial: Trial
     history: str
     intent: int | None
+    scenario: str = ""
 
 
 class Journal:
@@ -61,7 +65,7 @@ class Journal:
 
     def add(self, entry: Entry) -> None:
         """Write one more; may be called by any thread."""
-        line = json.dumps({"trial": asdict(entry.trial), "history": entry.history, "intent": entry.intent})
+        line = json.dumps(asdict(entry))
         with self._lock, suppress(OSError), self._path.open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 
@@ -74,11 +78,14 @@ def judged_entries(run_dir: Path, entries: Sequence[Entry]) -> list[Trial]:
     from harness.judgement.judge import judge
 
     found = {name: judge(read_history(run_dir / name)) for name in {each.history for each in entries}}
-    return [judged(each.trial, each.intent, found[each.history]) for each in entries]
+    return [judged(each, found[each.history]) for each in entries]
 
 
-def judged(trial: Trial, intent: int | None, judgement: Judgement) -> Trial:
+def judged(entry: Entry, judgement: Judgement) -> Trial:
     """Return a trial with the judge's words on it; as it is where its fault did not strike."""
+    trial, intent = entry.trial, entry.intent
+    if entry.scenario:
+        return _judged_whole(trial, entry.scenario, judgement)
     if intent is None:
         return trial
     outcome = next((each for each in judgement.outcomes if each.intent == intent), None)
@@ -91,6 +98,16 @@ def judged(trial: Trial, intent: int | None, judgement: Judgement) -> Trial:
     worst = {reporter: worst_verdict(found).value for reporter, found in kinds.items()}
     own = worst.pop(trial.by or trial.lane, VerdictKind.UNVERIFIABLE.value)
     return replace(trial, outcome=outcome.outcome.value, verdict=own, others=worst)
+
+
+def _judged_whole(trial: Trial, scenario: str, judgement: Judgement) -> Trial:
+    """Return a trial with the worst of all outcomes of a scenario, and of what each reporter said in it."""
+    found = next((each for each in judgement.scenarios if each.name == scenario), None)
+    if found is None or found.outcome is None:
+        return trial
+    worst = {reporter: kind.value for reporter, kind in found.verdicts.items()}
+    own = worst.pop(trial.by or trial.lane, VerdictKind.UNVERIFIABLE.value)
+    return replace(trial, outcome=found.outcome.value, verdict=own, others=worst)
 
 
 def unfinished(reports: Path, operation: str, options: Mapping[str, Any]) -> Path | None:
@@ -156,10 +173,11 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _entry(path: Path, line: dict[str, Any]) -> Entry:
     try:
         trial, history, intent = line["trial"], line["history"], line["intent"]
+        scenario = line.get("scenario", "")
         known = {name: value for name, value in trial.items() if name in _FIELDS}
         if Path(history).name != history or not isinstance(intent, int | None):
             raise ValueError("it names no history beside it")
-        return Entry(Trial(**known), history, intent)
+        return Entry(Trial(**known), history, intent, str(scenario))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(
             f"{path}: a line is no trial of a sweep: {error}", hint="Begin anew: --fresh."

@@ -23,7 +23,10 @@ class Kind:
     operation is done with; empty where a trial says nothing of that. ``weak``: lanes, or reporters, that are
     known to say done whatever happened. ``lies``: verdict -> what a lane did then, ``{n}``: how often.
     ``good``: the truths after which nothing is broken; empty: any. ``landed``: how many of the trials were
-    as intended, with ``{n}``. ``waits``: what the lanes still do when they are interrupted.
+    as intended, with ``{n}``. ``waits``: what the lanes still do when they are interrupted. ``whole``: a
+    trial is judged by all that anybody said in it. ``stated``: action -> reporter -> what it says then by
+    documents although nothing has a defect; any other verdict than these, MATCH and UNVERIFIABLE is a
+    finding. None: that is not known.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Kind:
     good: frozenset[str]
     landed: str
     waits: str
+    whole: bool = False
+    stated: Mapping[str, Mapping[str, frozenset[VerdictKind]]] | None = None
 
 
 PUSH = Kind(
@@ -91,6 +96,19 @@ class Trial:
     def reached(self) -> bool:
         """Whether the fault struck and the trial came to its end, so that it says something."""
         return self.outcome in Outcome.__members__
+
+    def unstated(self, kind: Kind) -> dict[str, str]:
+        """Return reporter -> verdict of what was said that is neither so nor stated by documents."""
+        if kind.stated is None or not self.reached:
+            return {}
+        stated = kind.stated.get(self.action, {})
+        said = {self.by or self.lane: self.verdict, **self.others}
+        mild = (VerdictKind.MATCH.value, VerdictKind.UNVERIFIABLE.value)
+        return {
+            who: word
+            for who, word in said.items()
+            if word not in mild and word not in {each.value for each in stated.get(who, ())}
+        }
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -188,6 +206,11 @@ class SweepResult:
         good = self.kind.good
         return [trial for trial in self.trials if good and trial.reached and trial.truth not in good]
 
+    @property
+    def unstated(self) -> list[Trial]:
+        """The trials in which something was said that is neither so nor stated by documents."""
+        return [trial for trial in self.trials if trial.unstated(self.kind)]
+
     def exit_code(self, *, allow_blocked: bool = False) -> int:
         """Return how `hil sweep` ends.
 
@@ -202,7 +225,7 @@ class SweepResult:
         came = {trial.point for trial in self.trials if trial.reached}
         tried = {trial.point for trial in self.trials}
         untested = [point for point in self.asked if point in tried and point not in came]
-        codes = {1} if lied or untested or self.broken else set()
+        codes = {1} if lied or untested or self.broken or self.unstated else set()
         codes |= {_EXIT_OF_STATE[RunState(t.outcome)] for t in self.trials if t.outcome in _EXIT_OF_STATE}
         blocked = any(lane.blocked for lane in self.lanes) and not allow_blocked
         nothing = not any(trial.reached for trial in self.trials)

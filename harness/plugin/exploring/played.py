@@ -19,6 +19,7 @@ from harness.scenarios.files import read_steps
 if TYPE_CHECKING:
     from harness.lab.bench import Bench
     from harness.lab.running import RunningLab
+    from harness.plugin.acting import Remembering
     from harness.plugin.images import ImageShelf
     from harness.record.history import History
 
@@ -54,10 +55,10 @@ class Recorded:
 
 @dataclass
 class Run:
-    """The run that an exploration is, to the operations of scenarios."""
+    """The run that an exploration or a sweep is, to the operations of scenarios."""
 
     lab: RunningLab | None
-    history: Recorded
+    history: Remembering
     shelf: ImageShelf | None = None
     allure: bool = False
 
