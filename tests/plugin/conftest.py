@@ -7,6 +7,7 @@ import pytest
 from support.plans import INVENTORY, LEAN, Ended, lay_out, real_inventory, write_plan
 
 from harness.inventory.load import load_inventory
+from harness.lab.bench import Bench
 from harness.lab.emulator import Doors
 from harness.lab.running import start_lab
 
@@ -57,7 +58,12 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 
 @pytest.fixture
 def real(plan: Plan, doors: Doors) -> Callable[..., None]:
-    """Make the plan's lab one of real hosts, as far as the harness can tell: reached over SSH, no bench."""
+    """Make the plan's lab one of real hosts, as far as the harness can tell: reached over SSH, no bench.
+
+    Its cards are fresh ones: none runs what the plan of an earlier test has flashed.
+    """
+    for host in doors.hosts:
+        Bench(doors.control).fit(f"{host}/card0", {})
 
     def write(irreversible: str = "[]", port: int | None = None) -> None:
         text = real_inventory(doors, irreversible, port)
