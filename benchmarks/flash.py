@@ -75,12 +75,12 @@ class _BareFlash:
     def __init__(self, lab: RunningLab, card: CardDriver, image: bytes) -> None:
         self._image = image
         self._path = "/tmp/hil-00.bin"
-        gate = Gate("node0", lab.entry.host("node0").card("card0"), real=False, allowed=())
-        self._put = gate.upload(image, self._path)
-        arrived = hashlib.sha256(image).hexdigest()
-        self._tool = gate.flash(image, arrived, self._path, card.address, card.identity or "")
+        self._gate = Gate("node0", lab.entry.host("node0").card("card0"), real=False, allowed=())
+        self._sha256 = hashlib.sha256(image).hexdigest()
+        self._seen = card.truth()
 
     def flash(self, host: Host) -> None:
-        """Put the image and flash it."""
-        host.put(self._image, self._path, permit=self._put)
-        assert host.run(self._tool.argv, permit=self._tool).exit_code == 0
+        """Put the image and flash it; each takes a permit of its own, which is good once."""
+        host.put(self._image, self._path, permit=self._gate.upload(self._image, self._path))
+        tool = self._gate.flash(self._image, self._sha256, self._path, self._seen)
+        assert host.run(tool.argv, permit=tool).exit_code == 0

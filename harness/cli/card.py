@@ -23,14 +23,19 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Show what is true of a card, flash it, reset it, keep runs from it.",
 )
-app.command("list", epilog="Examples:\n\n  hil card list\n\n  hil card list -o json")(card_health.list_cards)
+app.command(
+    "list",
+    short_help="List the cards of a lab, with their health.",
+    epilog="Examples:\n\n  hil card list\n\n  hil card list -o json",
+)(card_health.list_cards)
 app.command(
     epilog="Examples:\n\n  hil card quarantine subcloud1/card0 --reason 'drops off the bus'\n\n"
     "  hil card quarantine subcloud1/card0 --reason 'new cable' --maintenance"
 )(card_health.quarantine)
-app.command(epilog="Example:\n\n  hil card clear subcloud1/card0 --reason 'cable exchanged'")(
-    card_health.clear
-)
+app.command(
+    short_help="Let runs have a card again, once it checks out.",
+    epilog="Example:\n\n  hil card clear subcloud1/card0 --reason 'cable exchanged'",
+)(card_health.clear)
 
 FormOption = Annotated[Literal["table", "json"], typer.Option("-o", "--output", help="table or json.")]
 ReportsOption = Annotated[Path, typer.Option("--reports", help="Where the history is kept.")]
@@ -63,7 +68,10 @@ def local(output: FormOption = "table") -> None:
             typer.echo(f"  {function.address}  {ids}  {function.driver or 'no driver':10}  {node}")
 
 
-@app.command(epilog="Example:  hil card show subcloud1/card0")
+@app.command(
+    short_help="Show what a card holds, and its health.",
+    epilog="Example:  hil card show subcloud1/card0",
+)
 def show(
     card: CardArgument,
     inventory: InventoryOption = None,

@@ -74,12 +74,14 @@ class LabHealth:
         :raises BlockedError: something keeps it from being used; the card was not touched.
         :raises InfrastructureError: its host, or the database, does not answer.
         """
+        host, card = self._entry.card(name)
         if name in self._checked or self._place(name) is None:
             return
+        if host.emulated is not None and host.emulated.recording is not None:
+            return  # it answers what was asked when it was recorded, and nothing else
         from harness.health.checks import Grade, worst
         from harness.health.looking import look_at_card
 
-        host, card = self._entry.card(name)
         with reach(host) as reached:
             looked = look_at_card(host, card, reached, of_host=self._hosts.get(host.name))
         if worst(looked.host.checks) is not Grade.BAD:

@@ -19,7 +19,7 @@ from harness.judgement.judge import judge
 from harness.judgement.records import Claim, Completion, Evidence, Intent, RunEnded, RunStarted, Subject
 from harness.record import History, read_history
 
-assert connection.KEEPALIVE  # the module is what gives paramiko its clock
+assert connection.open_connection  # the module is what gives paramiko its clock
 
 PROJECT = Path(__file__).resolve().parents[2]
 HIL = Path(sys.executable).with_name("hil")
