@@ -104,6 +104,7 @@ class Block:
         self._open_updates: dict[str, list[Operation]] = {}
         self._resets: dict[str, list[Observation]] = defaultdict(list)
         self._readable_resets: dict[str, list[Observation]] = defaultdict(list)
+        self._not_made: set[int] = set()
         self._updates: dict[tuple[str, Any], list[int]] = defaultdict(list)
         self._nearest: dict[str, Observation] = {}
         self._waiting: dict[str, list[StateClaim]] = {}
@@ -114,14 +115,17 @@ class Block:
     def reset_after(self, operation: Operation) -> Observation | None:
         """Return what was observed after the first reset that follows an operation.
 
-        A later reset stands in where the running image could not be read after the first.
+        A later reset stands in where the running image could not be read after the first; and for an image
+        that is said to be flashed, where the first was not made, so that it could not become active.
         """
         own = operation.after_reset
         if own is not None and _readable(own):
             return own
         name, seq = operation.intent.subject.name, operation.intent.seq
-        readable = _first_after(self._readable_resets.get(name, []), seq)
-        return readable or own or _first_after(self._resets.get(name, []), seq)
+        readable, all_ = self._readable_resets.get(name, []), self._resets.get(name, [])
+        if self._not_made and any(word(claim.statement, "result") == "done" for claim in operation.claims):
+            readable, all_ = ([o for o in seen if o.seq not in self._not_made] for seen in (readable, all_))
+        return _first_after(readable, seq) or own or _first_after(all_, seq)
 
     def flashed_between(self, operation: Operation, later: Record, bitstream_id: Any) -> bool:
         """Return whether an image with that id was flashed to the card after ``operation``.
@@ -210,10 +214,11 @@ class Block:
         moment = observation.moment
         operation = self._by_intent.get(observation.intent) if observation.intent is not None else None
         if moment == "after-reset":
-            if not (operation and _was_not_made(operation, observation)):
-                self._resets[name].append(observation)
-                if _readable(observation):
-                    self._readable_resets[name].append(observation)
+            self._resets[name].append(observation)
+            if _readable(observation):
+                self._readable_resets[name].append(observation)
+            if operation is not None and _was_not_made(operation, observation):
+                self._not_made.add(observation.seq)
             if operation is not None:
                 operation.after_reset = observation
         elif operation is not None and moment == "before":
@@ -254,10 +259,7 @@ _TAKE: dict[type[Record], Callable[[Block, Any], None]] = {
 
 
 def _was_not_made(reset: Operation, seen: Observation) -> bool:
-    """Whether the tool says that it did not reset the card, and the card runs what it ran.
-
-    What was flashed before such a reset is still not active.
-    """
+    """Whether the tool says that it did not reset the card, and the card runs what it ran."""
     running = field_of(seen, "bitstream_id")
     same = not isinstance(running, Unknown) and running == field_of(reset.before, "bitstream_id")
     return same and bool(reset.claims) and all(word(c.statement, "result") != "done" for c in reset.claims)
