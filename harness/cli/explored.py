@@ -92,7 +92,10 @@ def tell(
 
     :param what: what agreed with the documents. :param scenario: returns the counterexample as a scenario.
     :param options: of `hil run`, with which it shows again.
+    :raises ConfigurationError: no step was made, so that nothing is known.
     """
+    if not found.steps:
+        raise ConfigurationError("Nothing was tried: the budgets allow no step.", hint="See --wear.")
     if found.reason and save is not None:
         from harness.scenarios.writing import scenario_text
 

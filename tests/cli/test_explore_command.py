@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import root
+from harness.errors import ConfigurationError
 
 PROJECT = Path(__file__).parents[2]
 
@@ -33,6 +34,11 @@ def test_a_sound_card_ends_with_0_and_what_was_done() -> None:
         r"seed 3\.\n",
         told,
     )
+
+
+def test_where_no_step_could_be_made_nothing_is_said_to_agree() -> None:
+    with pytest.raises(ConfigurationError, match="Nothing was tried"):
+        hil("explore", "cards", "--wear", "0", "--steps", "50")
 
 
 def test_as_json_it_has_the_keys_of_the_page() -> None:
