@@ -192,7 +192,8 @@ def _is_not_as_stated(report: pytest.TestReport) -> bool:
 
 def _reason(report: pytest.TestReport) -> str:
     """Return the first reason in one line, without the name of the device that the node id has."""
-    text = report.longreprtext.strip()
+    # As pytest prints it, xdist's worker with its interpreter stands before it.
+    text = (report.longrepr if isinstance(report.longrepr, str) else report.longreprtext).strip()
     crash = getattr(getattr(report.longrepr, "reprcrash", None), "message", text)
     line = str(crash).partition("\n")[0]
     state = run_state_of(report)

@@ -109,7 +109,8 @@ class Report:
     """As much of a pytest report as progress looks at."""
 
     def __init__(self, nodeid: str, message: str) -> None:
-        self.nodeid, self.longrepr, self.longreprtext = nodeid, message, message
+        self.nodeid, self.longrepr = nodeid, message
+        self.longreprtext = f"[gw0] linux -- Python 3 /usr/bin/python\n{message}"  # as xdist has it
         self.when, self.failed = "call", True
         self.user_properties: list[tuple[str, object]] = []
 
