@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.databases import server
 from support.plans import LEAN
+from support.postgres import Server
 from support.processes import wait_until
 
 from harness.judgement.records import Intent
 from harness.leases.owner import Owner
 from harness.leases.store import LeaseStore
+
+__all__ = ["server"]
 
 ONE, TWO = "64:4c:36:00:00:01", "64:4c:36:00:00:02"
 ADA = Owner("ada@desk", "desk")
@@ -94,6 +98,32 @@ def test_without_its_leases_a_run_writes_nothing(plan, real) -> None:
     assert "nothing is written to a card" in run.scenarios["test_reset[one/card0]"]["reason"]
     assert not any(isinstance(record, Intent) for record in run.records)
     assert "geheim" not in run.text
+
+
+def test_where_the_leases_go_away_in_the_middle_nothing_more_is_written(plan, real, server: Server) -> None:
+    real()
+    url = server.new_database()
+    source = f"""
+        import psycopg
+
+        def test_reset(card):
+            card.reset()
+
+        def test_flash(card, images):
+            before = card.truth().flash_count
+            with psycopg.connect("{url.rpartition("/")[0]}/postgres", autocommit=True) as others:
+                others.execute("DROP DATABASE {url.rpartition("/")[2]} WITH (FORCE)")
+            try:
+                card.flash(images["unsigned"].data, "unsigned", None)
+            finally:
+                assert card.truth().flash_count == before
+        """
+    run = plan.run(source, f"--hil-leases={url}", "--hil-device=one")
+    assert run.states == {"test_reset[one/card0]": "as-stated", "test_flash[one/card0]": "INFRA"}
+    assert "nothing is written to a card" in run.scenarios["test_flash[one/card0]"]["reason"]
+    (plan.folder / "reports").rename(plan.folder / "earlier")
+    run = plan.run(RESET, f"--hil-leases={server.new_database()}", "--hil-device=one")
+    assert run.states == {"test_reset[one/card0]": "as-stated"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
