@@ -1,11 +1,14 @@
 """What goes wrong in a lab, and the run after it: cards that cannot be read, that go, that change places."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from plugin.conftest import Plan
-from support.plans import INVENTORY, lay_out
+from support.plans import INVENTORY, LEAN, lay_out
 
 from harness.inventory.load import load_inventory
 from harness.lab.bench import Bench
@@ -74,6 +77,25 @@ def test_a_card_that_vanishes_while_it_is_read_is_used_again_when_it_is_back(
     assert run(plan, "A/csk0")[0] == "BLOCKED", "it is still away"
     bench.power("one", "cycle")
     assert run(plan, "A/csk0") == ("as-stated", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
+def test_a_run_that_ends_in_the_middle_of_a_flash_leaves_the_card_to_the_next_one(
+    plan: Plan, bench: Bench, number: signal.Signals
+) -> None:
+    plan.write(FLASH.format(image="A/csk0"))
+    bench.hold(ONE, "programming")
+    argv = [sys.executable, "-m", "pytest", *LEAN, "-p", "no:xdist", "test_plan.py", f"--hil-device={ONE}"]
+    ended = subprocess.Popen(argv, cwd=plan.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        bench.wait_held(ONE, "programming", deadline=90)
+        ended.send_signal(number)
+        bench.release(ONE)
+        ended.wait(90)
+    finally:
+        ended.kill()
+        ended.wait()
+    assert run(plan, "unsigned") == ("as-stated", "")
 
 
 def test_cards_that_change_places_are_told_apart(plan: Plan, tmp_path: Path) -> None:
