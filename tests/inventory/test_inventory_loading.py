@@ -4,45 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.inventories import GOOD, rejected
 
 from harness.errors import ConfigurationError
-from harness.inventory.load import PATH_VARIABLE, check_profiles, find_inventory, load_inventory
-
-GOOD = """\
-version: 1
-default_lab: bench
-labs:
-  bench:
-    hosts:
-      twin:
-        emulated:
-        cards:
-          left: {address: "1B:00.0", identity: 64-4C-36-00-00-01, irreversible: [root-key]}
-          right: {address: 0000:5e:00.0, identity: 64:4c:36:00:00:02}
-      rack7:
-        ssh: {address: 10.0.0.7, user: sysadmin, credentials: {key_file: keys/lab}}
-        power: {command: {off: ipmitool -E power off, on: [ipmitool, -E, power, "on"]}}
-        cards:
-          card0: {address: 0000:b2:00.0}
-"""
-
-
-@pytest.fixture
-def write(tmp_path: Path):
-    def write_text(text: str) -> Path:
-        path = tmp_path / "inventory.yaml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_text
-
-
-def rejected(path: Path) -> str:
-    with pytest.raises(ConfigurationError) as caught:
-        load_inventory(path)
-    assert caught.value.exit_code == 2
-    assert caught.value.hint
-    return caught.value.message
+from harness.inventory.load import check_profiles, load_inventory
 
 
 def test_good_inventory_is_read_with_defaults_and_normal_forms(write, tmp_path: Path) -> None:
@@ -362,72 +327,6 @@ def test_rules_for_controllers_and_registries(write, entry: str, said: str) -> N
     message = rejected(write(GOOD.replace("    hosts:", f"    {entry}\n    hosts:")))
     assert said in message
     assert ":5:" in message
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "holds no mapping"),
-        ("- 1\n", "holds no mapping"),
-        ("version: 1\nlabs: [\n", ":3: "),
-        ("\tversion: 1\n", ":1: "),
-        ("a: 1\n---\na: 2\n", "expected a single document"),
-        ("a: " + "{a: " * 3000 + "}" * 3000, "is nested too deeply"),
-        ("version: " + "9" * 5000, "holds a value that cannot be read"),
-        ("version: 2020-13-45", "holds a value that cannot be read"),
-        (
-            "a0: &a0 [x, x, x, x]\n"
-            + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)),
-            "its aliases make more than 200000 values",
-        ),
-    ],
-    ids=lambda value: value[:12],
-)
-def test_what_is_not_an_inventory_at_all(write, text: str, said: str) -> None:
-    assert said in rejected(write(text))
-
-
-def test_binary_file_is_not_a_text_file(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
-    assert "is not a text file" in rejected(tmp_path / "x")
-
-
-def test_a_file_that_does_not_end_is_not_taken_into_memory() -> None:
-    with pytest.raises(ConfigurationError, match="/dev/zero is no inventory: it is longer than"):
-        load_inventory("/dev/zero")
-
-
-def test_a_mark_of_the_byte_order_is_no_content(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
-    assert load_inventory(tmp_path / "x.yaml").default_lab == "bench"
-
-
-def test_missing_file_and_directory(tmp_path: Path) -> None:
-    assert "No such file" in rejected(tmp_path / "none.yaml")
-    assert "Is a directory" in rejected(tmp_path)
-
-
-def test_inventory_is_found_here_above_or_by_the_variable(
-    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(GOOD)
-    below = tmp_path / "a/b"
-    below.mkdir(parents=True)
-    monkeypatch.delenv(PATH_VARIABLE, raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert find_inventory() == Path("inventory.yaml")
-    monkeypatch.chdir(below)
-    assert find_inventory() == path
-    monkeypatch.setenv(PATH_VARIABLE, "other.yaml")
-    assert find_inventory() == Path("other.yaml")
-
-
-def test_no_inventory_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PATH_VARIABLE, raising=False)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"no inventory\.yaml") as caught:
-        load_inventory()
-    assert PATH_VARIABLE in caught.value.hint
 
 
 def test_profile_errors_of_the_emulator_are_placed_in_the_file(write) -> None:
