@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from harness.record.redaction import REDACTOR
+
 # A test that is slow once, on a busy machine, has found nothing; speed is what benchmarks/ measures.
 # Hypothesis' own profile for CI has no deadline either, and tries the same examples each time.
 settings.register_profile("hil", deadline=None)
@@ -99,3 +101,10 @@ def nothing_left_behind() -> Iterator[None]:
     yield
     left = left_since(before)
     assert not left, f"the tests of this process have left behind: {', '.join(sorted(left))}"
+
+
+@pytest.fixture(autouse=True)
+def no_secret_of_another_test() -> Iterator[None]:
+    """Forget after a test which secrets it has registered: the "x" of one is a name in another."""
+    with REDACTOR.forgetting():
+        yield

@@ -293,3 +293,13 @@ def test_claims_keep_everything_else(tmp_path: Path) -> None:
             )
         )
     assert kept.evidence == Evidence(f"logged in with {MASK}\nSecure update OK", exit_code=0)
+
+
+def test_what_a_block_registers_is_forgotten_at_its_end() -> None:
+    redactor = Redactor()
+    redactor.register(CANARY)
+    with redactor.forgetting():
+        redactor.register("x")
+        assert redactor.text("name=x") == f"name={MASK}"
+    assert redactor.text("name=x") == "name=x"
+    assert redactor.text(CANARY) == MASK
