@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any, Literal
 
 from harness.errors import InfrastructureError
 from harness.registry.children import spawn
+from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
 
 #: One trial may take so many seconds before it is ended: a hung lab must not hold the others up for ever.
@@ -196,11 +196,8 @@ class Qualification:
 
     def _trial(self, task: _Task) -> Trial:
         began = time.monotonic()
-        work = Path(tempfile.mkdtemp(prefix="hil-qualify-"))
-        try:
-            seen, trouble = self._made(task, work)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        with contextlib.closing(TemporaryFolder("hil-qualify-")) as work:
+            seen, trouble = self._made(task, work.path)
         return Trial(task.name, tuple(seen), trouble, time.monotonic() - began)
 
     def _made(self, task: _Task, work: Path) -> tuple[list[Seen], str]:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Final, Protocol
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.judgement.model import VERDICT_RANK, Outcome, VerdictKind
 from harness.registry.children import spawn
+from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import NO_RESULT
 
 #: One trial may take so many seconds before it is ended.
@@ -145,17 +145,24 @@ class Trials:
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._busy = False
-        self.folder = Path()
+        self._temporary: TemporaryFolder | None = None
 
     def __enter__(self) -> Trials:
-        self.folder = Path(tempfile.mkdtemp(prefix="hil-trials-"))
+        self._temporary = TemporaryFolder("hil-trials-")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end(interrupted=self._busy)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._temporary is not None:
+            self._temporary.close()
+
+    @property
+    def folder(self) -> Path:
+        """Where what is run may be written; it is there while this is entered."""
+        assert self._temporary is not None
+        return self._temporary.path
 
     def run(self, target: str, options: Sequence[str] = ()) -> Trial:
         """Run what is at ``target`` once, as `hil run` would; what it recorded is not kept.

@@ -40,16 +40,23 @@ def command(*words: str) -> list[str]:
     return [str(HIL), "qualify", *plan, *words]
 
 
-def environment(mark: str = "") -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k != "HIL_INVENTORY"}
+def environment(folder: Path, mark: str = "") -> dict[str, str]:
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    kept = {k: v for k, v in os.environ.items() if k != "HIL_INVENTORY"} | {"TMPDIR": str(temporary)}
     return kept | ({MARK: mark} if mark else {})
+
+
+def assert_nothing_left(folder: Path, mark: str) -> None:
+    wait_until(lambda: not with_environment(f"{MARK}={mark}"), "the end of what was started")
+    assert not list((folder / "tmp").iterdir())
 
 
 def qualify(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
     done = subprocess.run(
         command(*words, "-o", "json"),
         cwd=folder,
-        env=environment(),
+        env=environment(folder),
         capture_output=True,
         text=True,
         timeout=100,
@@ -66,7 +73,7 @@ def begin(folder: Path, mark: str, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command(*words),
         cwd=folder,
-        env=environment(mark),
+        env=environment(folder, mark),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -88,7 +95,7 @@ def test_a_defect_is_detected_or_missed_and_a_kill_costs_only_what_ran(project: 
     wait_until(lambda: "corrected/card" in made(project), "the trial without a defect")
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    wait_until(lambda: not with_environment(f"{MARK}=killed"), "the end of what was started")
+    assert_nothing_left(project, "killed")
     before = made(project)
 
     code, said, told = qualify(project, *words)
@@ -119,7 +126,7 @@ def test_ctrl_c_ends_in_order_and_leaves_nothing(tmp_path: Path) -> None:
     wait_until(lambda: list(runs.glob("*/*/history*.jsonl")), "a trial that records")
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
-    assert not with_environment(f"{MARK}=stopped")
+    assert_nothing_left(tmp_path, "stopped")
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,24 @@ def test_ctrl_c_ends_it_and_leaves_nothing(project: Project, small: Path) -> Non
     project.assert_nothing_left()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("shrink", "long.scenario.yaml", "--confirm", "1000", "--tries", "100000"),
+        ("bisect", "long.scenario.yaml", "--good", "corrected", "--bad", "stx-8", "--runs", "1000"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_kill_leaves_nothing(project: Project, small: Path, words: tuple[str, ...]) -> None:
+    process = project.start(*words)
+    wait_until(
+        lambda: list(project.runtime.glob("hil-trials-*/reports/*/history*.jsonl")), "a trial that records"
+    )
+    process.send_signal(signal.SIGKILL)
+    assert project.end(process).code == -signal.SIGKILL
+    project.assert_nothing_left()
+
+
 @pytest.mark.timeout(300)
 def test_the_build_that_is_not_taken_any_more_is_found(small: Path) -> None:
     (small / "takes.scenario.yaml").write_text(
