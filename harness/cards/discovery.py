@@ -100,7 +100,8 @@ def identities_in(host: str, result: CommandResult, sysfs: str = "/sys") -> list
     if result.exit_code not in (0, 1, 2):
         raise InfrastructureError(
             f"The cards of {host} could not be listed: `grep` ended with exit code "
-            f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}."
+            f"{result.exit_code}: {result.stderr.strip()[-200:] or 'it said nothing'}.",
+            hint=f"Everything of a card is read by `grep`: install it on {host}.",
         )
     row = re.compile(rf"{re.escape(_devices(sysfs))}/(?P<address>[^/]+)/.+/mac_address:(?P<mac>.*)")
     found = []

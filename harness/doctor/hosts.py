@@ -34,7 +34,7 @@ def host_and_cards(lab: RunningLab, entry: Host, cards: list[str], in_use: Mappi
         look = look_at_host(entry, reached, deadline=DEADLINE)
     except (HarnessError, OSError) as error:
         reached.close()
-        return _silent(entry, cards, failed(_failing(error), error))
+        return _silent(entry, cards, failed(_failing(error, "login"), error))
     try:
         found = Part("host", entry.name, (ok("login", _login(entry)), *look.checks))
         return [found, *_cards(entry, cards, reached, look, in_use)]
@@ -42,8 +42,8 @@ def host_and_cards(lab: RunningLab, entry: Host, cards: list[str], in_use: Mappi
         reached.close()
 
 
-def _failing(error: Exception) -> str:
-    return "reachable" if isinstance(error, UnreachableError) else "login"
+def _failing(error: Exception, what: str) -> str:
+    return "reachable" if isinstance(error, UnreachableError) else what
 
 
 def _login(entry: Host) -> str:
@@ -70,6 +70,6 @@ def _cards(
         try:
             looked = look_at_card(entry, entry.cards[card], reached, of_host=look, deadline=DEADLINE)
         except (HarnessError, OSError) as error:
-            yield Part("card", name, (failed(_failing(error), error),))
+            yield Part("card", name, (failed(_failing(error, "card"), error),))
         else:
             yield Part("card", name, looked.card)

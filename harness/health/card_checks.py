@@ -91,7 +91,7 @@ def _place(card: Card, truth: CardTruth, found: Sequence[tuple[str, Value[str]]]
     )
 
 
-def idle_check(truth: CardTruth, processes: str) -> Check:
+def idle_check(truth: CardTruth, processes: Value[str]) -> Check:
     """Return whether anything works on the card.
 
     :param processes: what ``pgrep -a`` printed of programs that change cards.
@@ -100,7 +100,11 @@ def idle_check(truth: CardTruth, processes: str) -> Check:
     status = truth.update_status
     if isinstance(status, str) and status != "idle":
         return bad("idle", f"an update runs: {status}", hint)
-    if who := updater(processes, str(truth.address)):
+    if isinstance(processes, Unknown):
+        if status == NOT_EXPOSED:
+            finding = f"its driver shows no status, and processes cannot be listed: {processes}"
+            return warn("idle", finding, "Install procps on the host, which has pgrep.")
+    elif who := updater(processes, str(truth.address)):
         return bad("idle", f"process {who} works on it", hint)
     if isinstance(status, Unknown) and status != NOT_EXPOSED:
         return warn("idle", f"whether an update runs is {status}", "See the kernel's log on the host: dmesg")
@@ -145,6 +149,8 @@ def wear_limit(card: Card) -> int | None:
     return card.wear.flash_count if card.wear is not None else None
 
 
-def processes_of(result: CommandResult) -> str:
-    """Return what ``pgrep`` printed; it ends with 1 where it found none."""
-    return result.stdout if result.exit_code == 0 else ""
+def processes_of(result: CommandResult) -> Value[str]:
+    """Return what ``pgrep`` printed; it ends with 1 where it found none, and with more where it could not."""
+    if result.exit_code in (0, 1):
+        return result.stdout
+    return Unknown(result.stderr.strip()[-200:] or f"`pgrep` ended with exit code {result.exit_code}")

@@ -1,16 +1,15 @@
-"""Checks of a host that cards are flashed on: its account, tools, space and clock; asked in one exchange."""
+"""Checks of a host that cards are flashed on: its account, programs, space, clock; asked in one exchange."""
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.cards.eras import find_place
 from harness.errors import InfrastructureError
 from harness.health.checks import Check, bad, failed, ok, warn
+from harness.health.host_programs import program_checks, programs_question
 from harness.hosts.protocol import Asked, CommandResult
 from harness.hosts.protocol import Host as Reached
 from harness.inventory.model import Host
@@ -22,9 +21,6 @@ LARGEST_IMAGE: Final = 0x3800000
 SKEW: Final = 5.0
 _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 _KERNEL: Final = "/proc/sys/kernel/osrelease"
-#: What the harness runs on a host with cards beside the vendor's tools.
-_NEEDED: Final = {"flock": "util-linux", "sha256sum": "coreutils"}
-_MISSING: Final = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +33,12 @@ class Moment:
 
 def host_questions(entry: Host) -> list[Asked]:
     """Return what is asked of a host; each only reads."""
-    tools = entry.tools
     commands = [
         ["cat", _KERNEL],
         ["id", "-u"],
         ["date", "-u", "+%s"],
         ["df", "-P", "-k", entry.upload_dir],
-        ["which", tools.fpgasupdate, tools.rsu, *_NEEDED],
+        programs_question(entry),
         # The drivers of hosts know the path of a tool by its name.
         ["fpgasupdate", "--version"],
     ]
@@ -72,7 +67,7 @@ def host_checks(
     if entry.emulated is None:  # the clock of an emulated lab is its own
         yield clock_check(clock, moment)
     if entry.cards:
-        yield from _tools(entry, host, which, tool_version(results))
+        yield from program_checks(entry, host, which, tool_version(results))
         yield space_check(entry.upload_dir, space)
 
 
@@ -125,29 +120,3 @@ def space_check(folder: str, said: CommandResult) -> Check:
     if free < LARGEST_IMAGE:
         return bad("upload_dir", f"{finding}; an image takes up to {LARGEST_IMAGE >> 20} MiB", hint)
     return warn("upload_dir", finding, hint) if free < 2 * LARGEST_IMAGE else ok("upload_dir", finding)
-
-
-def _tools(entry: Host, host: Reached, which: CommandResult, version: str | None) -> Iterator[Check]:
-    if which.exit_code == _MISSING:
-        yield bad(
-            "tools", "there is no `which`, by which tools are found", "Install it on the host: debianutils"
-        )
-        return
-    found = {line.strip() for line in which.stdout.splitlines()}
-    there = found | {posixpath.basename(path) for path in found}
-    for program, package in _NEEDED.items():
-        if program not in there:
-            yield bad("tools", f"{program} is missing", f"Install {package} on the host.")
-    names = (entry.tools.fpgasupdate, entry.tools.rsu)
-    if missing := [name for name in names if name not in there]:
-        place = find_place(host, entry.tools.model_dump())
-        if place.era != "host" and entry.tools.fpgasupdate in missing:
-            yield ok("tools", f"by {place.era}, from the image {place.image}")
-            return
-        yield bad(
-            "tools",
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
-            "Install OPAE on the host, or name the path: `tools` of the host in the inventory.",
-        )
-        return
-    yield ok("tools", version or "fpgasupdate and rsu; their version is not told")

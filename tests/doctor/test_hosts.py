@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from harness.lab.leasing import leases_of
 from harness.lab.running import RunningLab
 
 MAC, OTHER = "64:4c:36:00:12:a0", "64:4c:36:00:12:b0"
+TOOLS = ("fpgasupdate", "rsu", "fpgainfo")
 
 
 @dataclass
@@ -49,7 +51,7 @@ class Site:
                     ssh: {{{way}}}
                     sysfs: {self.folder}/sys
                     upload_dir: {self.folder}
-                    tools: {{fpgasupdate: {self.folder}/fpgasupdate, rsu: {self.folder}/rsu}}
+                    tools: {{{", ".join(f"{name}: {self.folder}/{name}" for name in TOOLS)}}}
                     cards:
                       card0: {{address: '0000:b2:00.0', identity: '{MAC}'}}
                       card1: {{address: '0000:b4:00.0', identity: '{OTHER}'}}
@@ -73,7 +75,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSsh]:
 
 @pytest.fixture
 def site(tmp_path: Path, server: OpenSsh) -> Site:
-    for name in ("fpgasupdate", "rsu"):
+    return made_site(tmp_path, server)
+
+
+def made_site(tmp_path: Path, server: OpenSsh) -> Site:
+    for name in TOOLS:
         (tmp_path / name).write_text("#!/bin/sh\necho 'fpgasupdate 2.14.0'\n")
         (tmp_path / name).chmod(0o755)
     for address, mac in (("0000:b2:00.0", MAC), ("0000:b4:00.0", OTHER)):
@@ -143,3 +149,84 @@ def test_troubles_of_a_card_are_its_own(site: Site) -> None:
     assert "another card" in troubles(part(found, "one/card0"))["card"].finding
     assert troubles(part(found, "one/card1")) == {}
     assert found.grade is Grade.BAD
+
+
+#: What the harness runs on a host of cards, besides the vendor's tools.
+PROGRAMS = (
+    *(
+        "cat",
+        "date",
+        "df",
+        "dmesg",
+        "flock",
+        "grep",
+        "id",
+        "ls",
+        "pgrep",
+        "readlink",
+        "sh",
+        "sha256sum",
+        "stat",
+    ),
+    *("which", "true", "rm"),
+)
+
+
+@pytest.fixture
+def bare_site(tmp_path: Path) -> Iterator[Site]:
+    """A host on which sessions find nothing but links to PROGRAMS, which a test may take away."""
+    there = tmp_path / "bin"
+    there.mkdir()
+    for name in PROGRAMS:
+        (there / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not on this machine"))
+    started = OpenSsh(tmp_path / "sshd", path=str(there))
+    started.start()
+    yield made_site(tmp_path, started)
+    started.stop()
+
+
+@pytest.mark.parametrize(
+    ("program", "check", "grade", "without", "package"),
+    [
+        ("fpgainfo", "tools", Grade.WARN, "what it reports of a card cannot be asked", "OPAE"),
+        ("fpgasupdate", "tools", Grade.BAD, "no image can be flashed", "OPAE"),
+        ("rsu", "tools", Grade.BAD, "no card can be reset", "OPAE"),
+        ("flock", "programs", Grade.BAD, "no card can be held", "util-linux"),
+        ("sha256sum", "programs", Grade.BAD, "an image there cannot be verified", "coreutils"),
+        ("pgrep", "programs", Grade.WARN, "a process that works on a card is not seen", "procps"),
+        ("dmesg", "programs", Grade.WARN, "what the kernel logs of an update cannot be read", "util-linux"),
+        ("grep", "programs", Grade.BAD, "nothing of a card can be read", "grep"),
+        ("which", "programs", Grade.BAD, "no other program can be looked for", "debianutils"),
+    ],
+)
+def test_a_program_that_is_missing_is_named_with_its_host_its_use_and_its_package(
+    bare_site: Site, program: str, check: str, grade: Grade, without: str, package: str
+) -> None:
+    assert troubles(part(bare_site.look(), "one")) == {}
+    tool = program in TOOLS
+    (bare_site.folder / program if tool else bare_site.folder / "bin" / program).unlink()
+    found = troubles(part(bare_site.look(), "one"))
+    assert list(found) == [check]
+    assert f"{program}{'' if tool else ' '}" in found[check].finding.replace("`", "")
+    assert "is missing on one: " in found[check].finding
+    assert (found[check].grade, without in found[check].finding) == (grade, True), found
+    assert package in found[check].hint
+    assert "on one" in found[check].hint
+
+
+def test_a_card_that_cannot_be_read_without_grep_says_so(bare_site: Site) -> None:
+    (bare_site.folder / "bin" / "grep").unlink()
+    unread = troubles(part(bare_site.look(), "one/card0"))["card"]
+    assert "grep" in unread.finding
+    assert "install it on one" in unread.hint
+
+
+def test_nobody_says_that_no_updater_runs_where_processes_cannot_be_listed(bare_site: Site) -> None:
+    """Generation C shows no status: whether an update runs is told by processes alone."""
+    shutil.rmtree(bare_site.folder / "sys")
+    add_card(bare_site.folder / "sys", "0000:b2:00.0", MAC, "C")
+    assert "idle" not in troubles(part(bare_site.look(), "one/card0"))
+    (bare_site.folder / "bin" / "pgrep").unlink()
+    doubt = troubles(part(bare_site.look(), "one/card0"))["idle"]
+    assert (doubt.grade, "processes cannot be listed" in doubt.finding) == (Grade.WARN, True), doubt
+    assert "procps" in doubt.hint

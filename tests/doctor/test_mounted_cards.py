@@ -35,7 +35,7 @@ def server(tmp_path: Path, mounts: MountedLab) -> Iterator[OpenSsh]:
 
 
 def look(folder: Path, server: OpenSsh) -> Diagnosis:
-    for name in ("fpgasupdate", "rsu"):
+    for name in ("fpgasupdate", "rsu", "fpgainfo"):
         script = PROJECT / "tests/support/vendor_tools.py"
         (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} -I {script} {name} "$@"\n')
         (folder / name).chmod(0o755)
@@ -43,7 +43,8 @@ def look(folder: Path, server: OpenSsh) -> Diagnosis:
         "version: 1\ndefault_lab: bench\nlabs:\n  bench:\n    hosts:\n      left:\n"
         f"        ssh: {{address: 127.0.0.1, port: {server.port}, user: {server.user}, "
         f"known_hosts: {server.known_hosts}, credentials: {{key_file: {server.key_file}}}}}\n"
-        f"        tools: {{fpgasupdate: {folder}/fpgasupdate, rsu: {folder}/rsu}}\n"
+        f"        tools: {{fpgasupdate: {folder}/fpgasupdate, rsu: {folder}/rsu, "
+        f"fpgainfo: {folder}/fpgainfo}}\n"
         f"        cards: {{card0: {{address: '{CARD}', identity: '{IDENTITY}'}}}}\n"
     )
     entry = load_inventory(folder / "inventory.yaml").lab()

@@ -34,6 +34,7 @@ from harness.inventory.model import Card, Host
 from harness.judgement.values import NOT_EXPOSED, Unknown
 
 MAC, OTHER = "64:4c:36:00:12:a0", "64:4c:36:00:12:b0"
+TOOLS = ("fpgasupdate", "rsu", "fpgainfo")
 #: A host without cards is asked nothing more, whatever it says.
 HOST = Host.model_validate({"name": "one", "local": True})
 ASKED = host_questions(HOST)
@@ -53,7 +54,7 @@ class Bench:
         """Return the host as an inventory has it, with what is said of its card."""
         stated = {"name": "card0", "address": ADDRESS, "identity": MAC} | card
         known = {key: value for key, value in stated.items() if value is not None}
-        tools = {name: str(self.folder / name) for name in ("fpgasupdate", "rsu")}
+        tools = {name: str(self.folder / name) for name in TOOLS}
         host = Host.model_validate(
             {
                 "name": "one",
@@ -75,7 +76,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    for name in ("fpgasupdate", "rsu"):
+    for name in TOOLS:
         (tmp_path / name).write_text("#!/bin/sh\necho 'fpgasupdate 2.14.0'\n")
         (tmp_path / name).chmod(0o755)
     made = Bench(tmp_path, add_card(tmp_path / "sys", ADDRESS, MAC))
@@ -210,7 +211,7 @@ def test_other_generations_are_well_too(tmp_path: Path, bench: Bench, generation
     card = add_card(tmp_path / "other/sys", ADDRESS, MAC, generation)
     assert attributes_of(generation)
     other = Bench(tmp_path / "other", card)
-    for name in ("fpgasupdate", "rsu"):
+    for name in TOOLS:
         shutil.copy(tmp_path / name, tmp_path / "other" / name)
     found = other.look()
     assert worst(check for name, check in found.items() if name != "account") is Grade.OK

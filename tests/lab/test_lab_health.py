@@ -19,6 +19,7 @@ from harness.lab.running import RunningLab
 from harness.leases.store import LeaseStore
 
 MAC = "64:4c:36:00:12:a0"
+TOOLS = ("fpgasupdate", "rsu", "fpgainfo")
 INVENTORY = """
 version: 1
 default_lab: bench
@@ -29,7 +30,7 @@ labs:
         local: true
         sysfs: {folder}/sys
         upload_dir: {folder}
-        tools: {{fpgasupdate: {folder}/fpgasupdate, rsu: {folder}/rsu}}
+        tools: {{fpgasupdate: {folder}/fpgasupdate, rsu: {folder}/rsu, fpgainfo: {folder}/fpgainfo}}
         cards:
           card0: {{address: '0000:b2:00.0', identity: '64:4c:36:00:12:a0'}}
 """
@@ -49,7 +50,7 @@ class Site:
     @contextmanager
     def _reach(self, host: object) -> Iterator[LocalHost]:
         self.looks += 1
-        yield LocalHost("one", tools={n: str(self.folder / n) for n in ("fpgasupdate", "rsu")})
+        yield LocalHost("one", tools={n: str(self.folder / n) for n in TOOLS})
 
     @property
     def url(self) -> str:
@@ -70,7 +71,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    for name in ("fpgasupdate", "rsu"):
+    for name in TOOLS:
         (tmp_path / name).write_text("#!/bin/sh\necho 2.14.0\n")
         (tmp_path / name).chmod(0o755)
     card = add_card(tmp_path / "sys", "0000:b2:00.0", MAC)
