@@ -21,6 +21,7 @@ from harness.cli.explored import (
     run,
     seed_of,
     tell,
+    until_interrupted,
 )
 from harness.cli.form import Form, FormOption
 from harness.cli.lease import InventoryOption, LabOption
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
     from harness.inventory.model import Inventory
     from harness.plugin.exploring.opening import Explorable
     from harness.record.history import History
-    from harness.scenarios.exploration import Budget
+    from harness.scenarios.exploration import Budget, Explored
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
 _CODES = """
 Exit codes: 0 nothing disagreed with the documents, 1 something did (the fewest steps are shown), 2 usage or
-configuration, 3 something is missing or the lab failed, 4 refused by the interlock, 130 interrupted.
+configuration, 3 something is missing or the lab failed, 4 refused by the interlock, 130 interrupted (with
+what was done until then).
 """
 _CARDS = """Examples:
 
@@ -116,8 +118,12 @@ def cards(
     name = device or _emulated_card(loaded, lab)
     real = loaded.lab(lab).card(name)[0].real
     budget = Budget(steps, seconds, (0 if real else _EMULATED_WEAR) if wear is None else wear)
-    with _card(loaded, lab, name, defect or (), irreversible, budget.wear, reports) as explorable:
-        found = explored(explorable, budget, seed_of(seed))
+
+    def explore() -> Explored[Any]:
+        with _card(loaded, lab, name, defect or (), irreversible, budget.wear, reports) as explorable:
+            return explored(explorable, budget, seed_of(seed))
+
+    found = until_interrupted(explore)
 
     def scenario() -> dict[str, Any]:
         from harness.scenarios.counterexample import scenario_of
@@ -135,7 +141,9 @@ def _in_memory(
     from harness.scenarios.counterexample import scenario_of
 
     known = recipes_in(recipes)
-    found = run(lambda told: explore_cards(known, budget, seed=seed, defects=defects, told=told))
+    found = until_interrupted(
+        lambda: run(lambda told: explore_cards(known, budget, seed=seed, defects=defects, told=told))
+    )
 
     def scenario() -> dict[str, Any]:
         probes = probes_after(found.counterexample, cards(known, defects))
@@ -167,7 +175,8 @@ def registry(
     from harness.scenarios.exploration import Budget
 
     explorable = opening.registry(load_inventory(inventory), lab, name, defect or ())
-    found = explored(explorable, Budget(steps, seconds, _EMULATED_WEAR), seed_of(seed))
+    budget = Budget(steps, seconds, _EMULATED_WEAR)
+    found = until_interrupted(lambda: explored(explorable, budget, seed_of(seed)))
     tell(
         found,
         output,
@@ -209,7 +218,8 @@ def system(
 
     said = Release(release, tuple(defect or ()), tuple(without_defect or ()))
     explorable = opening.system(load_inventory(inventory), lab, name, said, way)
-    found = explored(explorable, Budget(steps, seconds, wear), seed_of(seed))
+    budget = Budget(steps, seconds, wear)
+    found = until_interrupted(lambda: explored(explorable, budget, seed_of(seed)))
     tell(
         found,
         output,

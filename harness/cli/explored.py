@@ -13,7 +13,7 @@ import typer
 
 from harness.cli.form import Form
 from harness.cli.releases import defect_names
-from harness.errors import ConfigurationError, InfrastructureError
+from harness.errors import EXIT_INTERRUPTED, ConfigurationError, InfrastructureError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
@@ -48,17 +48,26 @@ def run(explore: Callable[[Told], Explored[Any]]) -> Explored[Any]:
         print(f"\r{made} steps", end="", file=sys.stderr, flush=True)
 
     live = sys.stderr.isatty()
-    with stopped_is_interrupted():
-        found = explore(told if live else lambda made: None)
-    if live:
-        print(file=sys.stderr)
-    return found
+    try:
+        with stopped_is_interrupted():
+            return explore(told if live else lambda made: None)
+    finally:
+        if live:
+            print(file=sys.stderr)
+
+
+def until_interrupted(explore: Callable[[], Explored[Any]]) -> Explored[Any]:
+    """Explore; return what it came to, also where it was interrupted."""
+    from harness.scenarios.exploration import Interrupted
+
+    try:
+        return explore()
+    except Interrupted as end:
+        return end.found
 
 
 def explored(explorable: Explorable[Any], budget: Budget, seed: int) -> Explored[Any]:
-    """Explore, and shrink what is found; what wears is not tried twice."""
-    from dataclasses import replace
-
+    """Explore, and shrink what is found; what wears is not tried twice. :raises Interrupted: by Ctrl-C."""
     from harness.scenarios.exploration import explore, shrunk
 
     found = run(
@@ -76,8 +85,7 @@ def explored(explorable: Explorable[Any], budget: Budget, seed: int) -> Explored
     if not found.reason or explorable.wears:
         return found
     with stopped_is_interrupted():
-        fewest, reason = shrunk(found.counterexample, found.reason, explorable.fresh)
-    return replace(found, counterexample=fewest, reason=reason)
+        return shrunk(found, explorable.fresh)
 
 
 def tell(
@@ -88,13 +96,13 @@ def tell(
     scenario: Callable[[], dict[str, Any]],
     options: Sequence[str] = (),
 ) -> None:
-    """Save what was found, print it, and exit with 1 where something was.
+    """Save what was found, print it, and exit with 1 where something was; with 130 where it was interrupted.
 
     :param what: what agreed with the documents. :param scenario: returns the counterexample as a scenario.
     :param options: of `hil run`, with which it shows again.
     :raises ConfigurationError: no step was made, so that nothing is known.
     """
-    if not found.steps:
+    if not (found.steps or found.interrupted):
         raise ConfigurationError("Nothing was tried: the budgets allow no step.", hint="See --wear.")
     if found.reason and save is not None:
         from harness.scenarios.writing import scenario_text
@@ -105,7 +113,7 @@ def tell(
             raise InfrastructureError(f"{save} cannot be written: {error.strerror}.") from None
     again = " ".join(["hil run", str(save), *options]) if save else ""
     typer.echo(json.dumps(_json(found, save), indent=1) if output is Form.JSON else _text(found, what, again))
-    raise typer.Exit(1 if found.reason else 0)
+    raise typer.Exit(EXIT_INTERRUPTED if found.interrupted else 1 if found.reason else 0)
 
 
 def _json(found: Explored[Any], saved: Path | None) -> dict[str, object]:
@@ -118,6 +126,7 @@ def _json(found: Explored[Any], saved: Path | None) -> dict[str, object]:
         "counterexample": [str(step) for step in found.counterexample],
         "reason": found.reason,
         "saved": str(saved) if saved and found.reason else None,
+        "interrupted": found.interrupted,
     }
 
 
@@ -125,8 +134,11 @@ def _text(found: Explored[Any], what: str, again: str) -> str:
     rate = found.steps / found.seconds if found.seconds else 0
     counted = f"{found.steps} steps, {found.updates} updates, {found.seconds:.1f} s ({rate:.0f} steps/s)"
     if not found.reason:
-        return f"{what} and documents agreed after every step: {counted}, seed {found.seed}."
+        how = "Interrupted; until then " if found.interrupted else ""
+        subject = what[0].lower() + what[1:] if how else what
+        return f"{how}{subject} and documents agreed after every step: {counted}, seed {found.seed}."
     lines = [f"They disagree after {counted}, seed {found.seed}: {found.reason}."]
+    lines += ["Interrupted: these may not be the fewest steps that do it."] if found.interrupted else []
     lines += [f"  {number}. {step}" for number, step in enumerate(found.counterexample, start=1)]
     saved = again.split()[2] if again else ""
     lines += [f"saved as {saved}: {again}"] if again else ["--save FILE writes it as a scenario."]

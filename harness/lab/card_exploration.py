@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from harness.emulator.card import CardProfile
@@ -42,13 +41,11 @@ def explore_cards(
 
     :param defects: known ones that the card has. :param told: how many steps were made.
     :raises BlockedError: Hypothesis is not installed. :raises ConfigurationError: there is no such defect.
+    :raises Interrupted: by Ctrl-C.
     """
     fresh = cards(recipes, defects)
     found = explore(fresh, RULES, budget, seed=seed, told=told)
-    if not found.reason:
-        return found
-    fewest, reason = shrunk(found.counterexample, found.reason, fresh, plainer)
-    return replace(found, counterexample=fewest, reason=reason)
+    return shrunk(found, fresh, plainer) if found.reason else found
 
 
 def cards(recipes: Mapping[str, Recipe], defects: Sequence[str] = ()) -> Callable[[], ExploredCard]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from harness.errors import BlockedError, HarnessError
@@ -64,7 +64,7 @@ class Explored(Generic[S]):
     """What an exploration came to. ``steps``: that were made; ``updates``: of cards among them.
 
     ``counterexample``: the steps after which subject and model disagree, and ``reason`` how; empty where they
-    never did.
+    never did. ``interrupted``: before it was over, or before the counterexample was shrunk.
     """
 
     steps: int
@@ -73,6 +73,15 @@ class Explored(Generic[S]):
     seed: int
     counterexample: tuple[S, ...] = ()
     reason: str = ""
+    interrupted: bool = False
+
+
+class Interrupted(KeyboardInterrupt):
+    """An exploration was interrupted. ``found``: what it came to until then."""
+
+    def __init__(self, found: Explored[Any]) -> None:
+        super().__init__()
+        self.found = found
 
 
 @dataclass(slots=True)
@@ -80,6 +89,7 @@ class _Tally(Generic[S]):
     """What was used up across the histories, and what ended them."""
 
     budget: Budget
+    seed: int
     began: float = field(default_factory=time.monotonic)
     steps: int = 0
     updates: int = 0
@@ -100,6 +110,12 @@ class _Tally(Generic[S]):
             or self.steps >= self.budget.steps
             or self.updates >= self.budget.wear
             or self.seconds >= self.budget.seconds
+        )
+
+    def explored(self, *, interrupted: bool = False) -> Explored[S]:
+        """Return what it has come to."""
+        return Explored(
+            self.steps, self.updates, self.seconds, self.seed, self.found, self.reason, interrupted
         )
 
     def allows(self, step: S) -> bool:
@@ -137,48 +153,55 @@ def explore(
     :param all_kinds: in every history; else some are left out of each, so that others follow upon each other
         more often, which is worth it where there are many histories.
     :param told: how many steps were made. :raises BlockedError: Hypothesis is not installed.
-    :raises HarnessError: as the subject does.
+    :raises HarnessError: as the subject does. :raises Interrupted: by Ctrl-C.
     """
     _needed()
-    tally: _Tally[S] = _Tally(budget)
+    tally: _Tally[S] = _Tally(budget, seed)
     machine, chunk = _machine(fresh, rules, tally, burst, all_kinds=all_kinds), 0
-    while not tally.over:
-        before = tally.steps, tally.updates
-        _run(machine, seed + chunk, max(1, length // burst))
-        chunk += 1
-        told(tally.steps)
-        if before == (tally.steps, tally.updates) and not any(s.wear == 0 for rule in rules for s in rule):
-            break  # what is left of the wear is enough for none of the steps
+    try:
+        while not tally.over:
+            before = tally.steps, tally.updates
+            _run(machine, seed + chunk, max(1, length // burst))
+            chunk += 1
+            told(tally.steps)
+            free = any(step.wear == 0 for rule in rules for step in rule)
+            if before == (tally.steps, tally.updates) and not free:
+                break  # what is left of the wear is enough for none of the steps
+    except KeyboardInterrupt:
+        raise Interrupted(tally.explored(interrupted=True)) from None
     if tally.error is not None:
         raise tally.error
-    return Explored(tally.steps, tally.updates, tally.seconds, seed, tally.found, tally.reason)
+    return tally.explored()
 
 
 def shrunk(
-    steps: tuple[S, ...],
-    reason: str,
+    found: Explored[S],
     fresh: Callable[[], Subject[S]],
     simpler: Callable[[tuple[S, ...]], Iterator[tuple[S, ...]]] = lambda steps: iter(()),
     *,
     seconds: float = 60.0,
-) -> tuple[tuple[S, ...], str]:
-    """Return the fewest of ``steps`` after which subject and model still disagree, and how they do then.
+) -> Explored[S]:
+    """Return what was found with the fewest steps after which subject and model still disagree.
 
-    No step of what is returned can be left out, unless the time did not allow to try it.
+    No step of it can be left out, unless the time did not allow to try it.
 
     :param simpler: other sequences to be tried, not longer ones. :param seconds: at most about so long.
+    :raises Interrupted: by Ctrl-C; with the fewest until then.
     """
     ends, tried = time.monotonic() + seconds, True
-    while tried:
-        tried = False
-        for fewer in (*_shorter(steps), *simpler(steps)):
-            if time.monotonic() > ends:
-                return steps, reason
-            if found := replayed(fewer, fresh):
-                steps, reason = found
-                tried = True
-                break
-    return steps, reason
+    try:
+        while tried:
+            tried = False
+            for fewer in (*_shorter(found.counterexample), *simpler(found.counterexample)):
+                if time.monotonic() > ends:
+                    return found
+                if less := replayed(fewer, fresh):
+                    found = replace(found, counterexample=less[0], reason=less[1])
+                    tried = True
+                    break
+    except KeyboardInterrupt:
+        raise Interrupted(replace(found, interrupted=True)) from None
+    return found
 
 
 def replayed(steps: Sequence[S], fresh: Callable[[], Subject[S]]) -> tuple[tuple[S, ...], str] | None:

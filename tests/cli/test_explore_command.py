@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from harness.cli import root
 from harness.errors import ConfigurationError
+from harness.lab.explored_card import ExploredCard
+from harness.scenarios.card_model import Step
 
 PROJECT = Path(__file__).parents[2]
 
@@ -51,6 +53,32 @@ def test_as_json_it_has_the_keys_of_the_page() -> None:
     assert (found["schema"], set(found)) == (row[1], set(re.findall(r"`(\w+)`", row[2])))
     assert (code, found["saved"]) == (1, None)
     assert found["counterexample"]
+
+
+@pytest.fixture
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody presses Ctrl-C in the 30th step."""
+    do = ExploredCard.do
+
+    def interrupted(card: ExploredCard, step: Step) -> None:
+        do(card, step)
+        if len(card.steps) == 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ExploredCard, "do", interrupted)
+
+
+def test_interrupted_it_prints_what_it_came_to_as_json(ctrl_c: None) -> None:
+    code, told = hil("explore", "cards", "--seed", "3", "-o", "json")
+    found = json.loads(told)
+    assert (code, found["interrupted"], found["steps"]) == (130, True, 30)
+    assert (found["counterexample"], found["reason"], found["saved"]) == ([], "", None)
+
+
+def test_interrupted_it_says_so(ctrl_c: None) -> None:
+    code, told = hil("explore", "cards", "--seed", "3")
+    assert code == 130
+    assert told.startswith("Interrupted; until then card and documents agreed after every step: 30 steps, ")
 
 
 def _page() -> str:

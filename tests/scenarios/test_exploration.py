@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.errors import InfrastructureError
-from harness.scenarios.exploration import Budget, Disagreement, explore, replayed, shrunk
+from harness.scenarios.exploration import (
+    Budget,
+    Disagreement,
+    Explored,
+    Interrupted,
+    explore,
+    replayed,
+    shrunk,
+)
 
 PLENTY = Budget(10_000, 60.0, 10_000)
 
@@ -22,10 +30,14 @@ class Add:
 
 @dataclass
 class Sum:
-    """Says that it is at most ``limit``. ``log``: everything that was ever done, by whichever sum."""
+    """Says that it is at most ``limit``. ``log``: everything that was ever done, by whichever sum.
+
+    ``ctrl_c``: in the step of this number, counted over all sums, somebody presses Ctrl-C.
+    """
 
     limit: int
     log: list[int]
+    ctrl_c: int = 0
     steps: list[Add] = field(default_factory=list)
     updates: int = 0
     closed: bool = False
@@ -38,6 +50,8 @@ class Sum:
         self.steps.append(step)
         self.log.append(step.number)
         self.updates += step.wear
+        if len(self.log) == self.ctrl_c:
+            raise KeyboardInterrupt
         if sum(each.number for each in self.steps) > self.limit:
             raise Disagreement(f"the sum is more than {self.limit}")
 
@@ -48,12 +62,17 @@ class Sum:
 class Lab:
     """Makes sums, and remembers them."""
 
-    def __init__(self, limit: int = 1 << 30) -> None:
-        self.limit, self.log, self.made = limit, list[int](), list[Sum]()
+    def __init__(self, limit: int = 1 << 30, ctrl_c: int = 0) -> None:
+        self.limit, self.log, self.made, self.ctrl_c = limit, list[int](), list[Sum](), ctrl_c
 
     def __call__(self) -> Sum:
-        self.made.append(Sum(self.limit, self.log))
+        self.made.append(Sum(self.limit, self.log, self.ctrl_c))
         return self.made[-1]
+
+
+def found_by(*steps: Add) -> Explored[Add]:
+    """Return what an exploration found, not shrunk yet."""
+    return Explored(len(steps), 0, 1.0, 5, steps, "too much")
 
 
 NUMBERS = ((Add(1), Add(2)), (Add(3, wear=1),), (Add(-1),))
@@ -100,8 +119,10 @@ def test_what_is_found_ends_it_at_once_and_nothing_is_done_twice() -> None:
 def test_the_fewest_steps_are_left_of_it() -> None:
     lab = Lab(limit=12)
     found = explore(lab, NUMBERS, PLENTY, seed=5, length=20, burst=5)
-    fewest, reason = shrunk(found.counterexample, found.reason, lab)
-    assert reason == "the sum is more than 12"
+    shrunken = shrunk(found, lab)
+    fewest = shrunken.counterexample
+    assert shrunken.reason == "the sum is more than 12"
+    assert (shrunken.steps, shrunken.seed) == (found.steps, 5), "what was explored stays as it was"
     assert sum(step.number for step in fewest) > 12
     for at in range(len(fewest)):
         assert replayed((*fewest[:at], *fewest[at + 1 :]), lab) is None, "no step can be left out"
@@ -110,24 +131,46 @@ def test_the_fewest_steps_are_left_of_it() -> None:
 
 def test_what_does_not_matter_is_left_out() -> None:
     noise = (Add(1), Add(2), Add(1))
-    fewest, reason = shrunk((*noise, Add(9), *noise, Add(9)), "too much", Lab(limit=8))
-    assert (fewest, reason) == ((Add(9),), "the sum is more than 8")
+    fewest = shrunk(found_by(*noise, Add(9), *noise, Add(9)), Lab(limit=8))
+    assert (fewest.counterexample, fewest.reason) == ((Add(9),), "the sum is more than 8")
 
 
 def test_without_time_it_is_left_as_it_was() -> None:
-    steps = tuple([Add(3)] * 9)
-    assert shrunk(steps, "too much", Lab(limit=5), seconds=0.0) == (steps, "too much")
+    found = found_by(*[Add(3)] * 9)
+    assert shrunk(found, Lab(limit=5), seconds=0.0) == found
 
 
 def test_plainer_steps_are_tried_too() -> None:
-    fewest, _ = shrunk(
-        (Add(9),), "too much", Lab(limit=5), lambda steps: iter([(Add(6),)] if steps[0].number == 9 else [])
+    fewest = shrunk(
+        found_by(Add(9)), Lab(limit=5), lambda steps: iter([(Add(6),)] if steps[0].number == 9 else [])
     )
-    assert fewest == (Add(6),)
+    assert fewest.counterexample == (Add(6),)
 
 
 def test_a_lab_that_fails_ends_it_with_its_error() -> None:
     lab = Lab()
     with pytest.raises(InfrastructureError, match="the lab is gone"):
         explore(lab, [*NUMBERS, [Add(13)]], PLENTY, seed=1, length=20, burst=5)
+    assert all(made.closed for made in lab.made)
+
+
+def test_ctrl_c_leaves_what_was_done_until_then() -> None:
+    lab = Lab(ctrl_c=23)
+    with pytest.raises(Interrupted) as end:
+        explore(lab, NUMBERS, PLENTY, seed=1, length=10, burst=5)
+    found = end.value.found
+    assert (found.steps, found.updates, found.seed, found.interrupted) == (23, lab.log.count(3), 1, True)
+    assert (found.counterexample, found.reason) == ((), "")
+    assert all(made.closed for made in lab.made)
+
+
+def test_ctrl_c_while_it_is_shrunk_leaves_the_fewest_until_then() -> None:
+    found = found_by(*[Add(1)] * 8, Add(9))
+    lab = Lab(limit=8, ctrl_c=12)
+    with pytest.raises(Interrupted) as end:
+        shrunk(found, lab)
+    fewer = end.value.found
+    assert fewer.interrupted
+    assert fewer.reason == "the sum is more than 8"
+    assert 1 < len(fewer.counterexample) < 9
     assert all(made.closed for made in lab.made)
