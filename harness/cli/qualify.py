@@ -32,7 +32,7 @@ _EPILOG = """Examples:
 
 Each defect is switched on alone in an emulated lab whose systems are `corrected`. It counts as detected
 where a scenario finds the outcome or verdict that `hil defects list` predicts, and does not state it.
-A qualification that was killed goes on where it was.
+A qualification that was interrupted or killed goes on where it was.
 
 Exit codes: 0 every defect was detected and nothing diverged without one, 1 a defect was missed or something
 diverged without any, 2 usage or configuration, 3 something could not be tried, 130 interrupted (with a
@@ -71,15 +71,13 @@ def qualify(
     options, devices = _options(inventory, lab, device or [])
     plan = Plan(target, defects, options, reports, full=full, jobs=jobs, devices=devices)
     with stopped_is_interrupted():
-        matrix = Qualification(plan, _told).run(fresh=fresh)
+        matrix = Qualification(plan, _told, _say).run(fresh=fresh)
     if output is Form.JSON:
         typer.echo(json.dumps(matrix.to_json(), indent=1))
     else:
         from harness.cli.qualify_text import render
 
         typer.echo(render(matrix, colour=sys.stdout.isatty()))
-        if matrix.interrupted:
-            typer.echo("It goes on where it was with the same command.")
     raise typer.Exit(matrix.exit_code)
 
 
@@ -129,6 +127,10 @@ def _options(
         if host.emulated is not None and given:
             chosen.setdefault(host.emulated.generation, (name,))
     return options, chosen
+
+
+def _say(line: str) -> None:
+    print(f"hil: {line}", file=sys.stderr, flush=True)
 
 
 def _told(row: Row | None, trial: Trial, left: int, seconds: float) -> None:

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report.printable import printable
-from harness.scenarios.kill_matrix import KillMatrix, Row
+from harness.scenarios.kill_matrix import KillMatrix, Row, Status
 
-_STYLES = {"detected": "", "missed": "bold red", "blocked": "yellow"}
+_STYLES: dict[Status, str] = {"detected": "", "missed": "bold red", "blocked": "yellow"}
 
 
 def render(matrix: KillMatrix, *, colour: bool, width: int = 120) -> str:
@@ -25,6 +25,8 @@ def render(matrix: KillMatrix, *, colour: bool, width: int = 120) -> str:
     for title in ("defect", "kind", "predicted", "detected by"):
         table.add_column(title, overflow="fold", no_wrap=title != "detected by")
     for row in matrix.rows:
+        if row.status == "not-tried":
+            continue
         cells = map(Text, (row.name, row.kind, row.predicts, printable(_by(row))))
         table.add_row(*cells, style=_STYLES[row.status])
     console.print(table)
@@ -38,8 +40,8 @@ def _by(row: Row) -> str:
         more = len(row.detected_by) - 1
         return row.detected_by[0].rpartition("::")[2] + (f" and {more} more" if more else "")
     if row.status == "blocked":
-        why = row.trial.trouble if row.trial is not None else "not tried"
-        return f"NOT TRIED: {(why or 'scenarios gave no result').splitlines()[0][:200]}"
+        why = row.trial.trouble if row.trial is not None else ""
+        return f"BLOCKED: {(why or 'scenarios gave no result').splitlines()[0][:200]}"
     found = Counter(word for each in (row.trial.seen if row.trial else ()) for word in each.unstated)
     others = ", ".join(f"{word} {count}" for word, count in found.items())
     return "MISSED" + (f" (found instead: {others})" if others else "")
@@ -48,7 +50,9 @@ def _by(row: Row) -> str:
 def _closing(matrix: KillMatrix) -> list[str]:
     lines = [""]
     counts = Counter(row.status for row in matrix.rows)
-    told = ", ".join(f"{counts[status]} {status}" for status in ("detected", "missed", "blocked"))
+    told = ", ".join(f"{counts[status]} {status}" for status in _STYLES)
+    if counts["not-tried"]:
+        told += f", {counts['not-tried']} not tried yet"
     tried = sum(len(trial.seen) for trial in matrix.corrected)
     for alarm in matrix.false_alarms:
         lines.append(f"FALSE ALARM {alarm.scenario}: {'; '.join(alarm.reasons)}")
@@ -60,5 +64,5 @@ def _closing(matrix: KillMatrix) -> list[str]:
         f"{len(matrix.false_alarms)} false alarms. {matrix.seconds:.0f} s."
     )
     if matrix.interrupted:
-        lines.append("Interrupted.")
+        lines.append("Interrupted: the same command goes on with what is missing.")
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.errors import EXIT_INTERRUPTED, worst_exit_code
@@ -20,7 +20,7 @@ CONCERNS: Mapping[str, str] = {
 #: Ways for a scenario to give no result; none of them detects anything.
 NO_RESULT = ("INFRA", "BLOCKED", "REFUSED", "BUG", "interrupted")
 
-Status = Literal["detected", "missed", "blocked"]
+Status = Literal["detected", "missed", "blocked", "not-tried"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,12 @@ class Row:
     @property
     def status(self) -> Status:
         """``blocked``: nothing detected it, and not all of what concerns it gave a result."""
+        if self.trial is None:
+            return "not-tried"
         if self.detected_by:
             return "detected"
         without = not self._seen or any(each.state in NO_RESULT for each in self._seen)
-        return "blocked" if without or (self.trial is not None and self.trial.trouble) else "missed"
+        return "blocked" if without or self.trial.trouble else "missed"
 
     @property
     def _seen(self) -> Sequence[Seen]:
@@ -134,7 +136,6 @@ class KillMatrix:
     corrected: tuple[Trial, ...]
     seconds: float = 0.0
     interrupted: bool = False
-    scenarios: tuple[str, ...] = field(default=())
 
     @property
     def false_alarms(self) -> list[Seen]:
@@ -161,7 +162,8 @@ class KillMatrix:
         if self.interrupted:
             return EXIT_INTERRUPTED
         codes = {1} if self.rows_of("missed") or self.false_alarms else set()
-        if self.rows_of("blocked") or self.without_result or self.troubles:
+        untried = self.rows_of("blocked") or self.rows_of("not-tried")
+        if untried or self.without_result or self.troubles:
             codes.add(3)
         return worst_exit_code(codes)
 

@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -16,26 +14,26 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final
 
-from harness.errors import InfrastructureError
+from harness.interruption import uninterrupted
 from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
+from harness.scenarios.qualification_journal import QualificationJournal
+from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end
 
 #: One trial may take so many seconds before it is ended: a hung lab must not hold the others up for ever.
-TRIAL_SECONDS = 1800.0
-#: A trial that was told to end has so many seconds to undo and to judge.
-_END_SECONDS = 60.0
+TRIAL_SECONDS: Final = 1800.0
+#: Seconds after which Ctrl-C is noticed at the latest.
+_NOTICE: Final = 0.2
 _CORRECTED, _BESIDE = "corrected", "beside"
-_STATE, _TRIALS, _KILLERS = "state.json", "trials.jsonl", "killers.json"
 #: Beside the scenarios of a plan: which of them noticed a defect when that was last written down.
-_FIRST = "noticed_first.json"
-#: Plugins of pytest that may be installed, and only cost time in a trial.
-_NOT_NEEDED = ("allure_pytest", "hypothesispytest", "labgrid", "xdist")
+_FIRST: Final = "noticed_first.json"
 #: pytest: nothing was collected that concerns this.
-_NOTHING = 5
-_WELL = (0, 1, _NOTHING)
+_NOTHING: Final = 5
+_WELL: Final = (0, 1, _NOTHING)
+_INTERRUPTED: Final = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +95,11 @@ class _Task:
     beside: _Task | None = None
     only: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own, and that of the trial beside it."""
+        return (self.name,) if self.beside is None else (self.name, self.beside.name)
+
 
 @dataclass
 class Qualification:
@@ -104,39 +107,66 @@ class Qualification:
 
     :param told: called after each trial with its row (None: without a defect), the trial, and how many
         trials and about how many seconds are left.
+    :param say: told a line of what else there is to know for who waits.
     """
 
     plan: Plan
     told: Callable[[Row | None, Trial, int, float], None] = lambda row, trial, left, seconds: None
-    _done: dict[str, Trial] = field(default_factory=dict)
-    _killers: dict[str, list[str]] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda line: None
+    _journal: QualificationJournal = field(init=False)
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: bool = False
+
+    def __post_init__(self) -> None:
+        self._journal = QualificationJournal(self.plan.folder, self.plan.fingerprint())
 
     def run(self, *, fresh: bool = False) -> KillMatrix:
         """Make the trials that were not made yet; Ctrl-C ends them in order and gives a partial matrix.
 
         :param fresh: do not go on with what was killed.
-        :raises InfrastructureError: the folder of the state cannot be written.
+        :raises ConfigurationError: another qualification is at work in the same folder.
+        :raises InfrastructureError: the folder cannot be written.
         """
         began = time.monotonic()
-        self._take_up(fresh=fresh)
-        due = [task for task in self._tasks() if task.name not in self._done]
-        interrupted = False
+        tasks = self._tasks()
+        with self._journal.held():
+            due = self._due(tasks, fresh=fresh)
+            interrupted = not self._made_all(due, began)
+            if not interrupted:
+                self._journal.finish(name for task in tasks for name in task.names)
+        rows = tuple(self._row(defect) for defect in self.plan.defects)
+        done = self._journal.trials
+        corrected = tuple(done[task.name] for task in tasks if not task.defects and task.name in done)
+        return KillMatrix(rows, corrected, time.monotonic() - began, interrupted)
+
+    def _due(self, tasks: Sequence[_Task], *, fresh: bool) -> list[_Task]:
+        """Return the trials that are not made yet, and say how many are."""
+        outdated = self._journal.take_up(sorted(self.plan.beside.rglob(_FIRST)), fresh=fresh)
+        due = [task for task in tasks if task.name not in self._journal.trials]
+        if outdated:
+            self.say(
+                f"begins anew: plan, inventory or options have changed since {outdated} trials were made"
+            )
+        elif len(due) < len(tasks):
+            done = f"{len(tasks) - len(due)} of {len(tasks)} trials are done"
+            self.say(f"goes on in {self.plan.folder}: {done} (--fresh begins anew)")
+        return due
+
+    def _made_all(self, due: Sequence[_Task], began: float) -> bool:
+        """Make the trials, several at the same time; return whether nobody interrupted that."""
         with ThreadPoolExecutor(self.plan.jobs) as pool:
             waiting = {pool.submit(self._trials, task): task for task in due}
             try:
                 self._gather(waiting, began)
             except KeyboardInterrupt:
-                interrupted = True
-                self._end(list(waiting))
-        if not interrupted:
-            self._write_state(finished=True)
-        rows = tuple(self._row(defect) for defect in self.plan.defects)
-        tasks = [task for task in self._tasks() if not task.defects and task.name in self._done]
-        corrected = tuple(self._done[task.name] for task in tasks)
-        return KillMatrix(rows, corrected, time.monotonic() - began, interrupted)
+                self.say("interrupted; the trials that run undo what they did first")
+                self._end_all(list(waiting))
+                return False
+            except BaseException:  # what was found cannot be kept
+                self._end_all(list(waiting))
+                raise
+        return True
 
     # -- trials ---------------------------------------------------------------------------------------
 
@@ -146,8 +176,9 @@ class Qualification:
         wanted = {defect["generation"] for defect in self.plan.defects}
         generations = ("", *sorted(wanted & self.plan.devices.keys() - {""}))
         tasks = [
-            _Task(f"{_CORRECTED}/{fixture}", fixture, generations=generations if fixture == "card" else ("",))
+            _Task("-".join((f"{_CORRECTED}/{fixture}", *filter(None, on))), fixture, generations=on)
             for fixture in concerned
+            for on in [generations if fixture == "card" else ("",)]
         ]
         if self.plan.full:
             every = ",".join(dict.fromkeys(CONCERNS.values()))
@@ -165,17 +196,19 @@ class Qualification:
 
     def _gather(self, waiting: Mapping[Future[list[Trial]], _Task], began: float) -> None:
         left, spent = set(waiting), 0
+        defects = {defect["name"]: defect for defect in self.plan.defects}
         while left:
-            done, left = wait(left, return_when=FIRST_COMPLETED)
+            # A signal that the system gives to another thread is noticed when this one wakes.
+            done, left = wait(left, timeout=_NOTICE, return_when=FIRST_COMPLETED)
             for each in done:
+                defect = defects.get(waiting[each].of)
                 trials = each.result()
                 for trial in trials:
-                    self._keep(trial)
+                    predicted = defect["predicts"] if defect and trial.name == defect["name"] else ""
+                    self._journal.add(trial, predicted)
                 spent += 1
                 rest = (time.monotonic() - began) / spent * len(left)
-                task = waiting[each]
-                found = [d for d in self.plan.defects if d["name"] == task.of]
-                self.told(self._row(found[0]) if found else None, trials[-1], len(left), rest)
+                self.told(self._row(defect) if defect else None, trials[-1], len(left), rest)
 
     def _trials(self, task: _Task) -> list[Trial]:
         """Make a trial, and that of the other defects alone, where it has one: that of the defect last.
@@ -213,7 +246,7 @@ class Qualification:
         said = {
             "told": str(told),
             "concerns": task.concerns,
-            "first": self._killers.get(task.of, []),
+            "first": self._journal.killers.get(task.of, []),
             "only": list(task.only),
             "until": task.until,
             "arguments": self._arguments(task, work),
@@ -244,120 +277,48 @@ class Qualification:
             str(self.plan.target),
             *(f"--rootdir={Path.cwd()}", f"--basetemp={work / 'tmp'}"),
             *("--hil-release=corrected", *defects, *self.plan.options),
-            f"--hil-reports={self.plan.folder / 'runs' / task.name.replace('/', '-')}",
-            *(word for name in _NOT_NEEDED for word in ("-p", f"no:{name}")),
-            *("-qq", "-rN", "--tb=short", "--no-header"),
+            f"--hil-reports={self._journal.runs / task.name.replace('/', '-')}",
+            *QUIET,
         ]
 
     def _awaited(self, command: list[str], output: Any) -> str:
         """Run a command that ends when we do; return what is wrong with how it ended, if we ended it."""
         with self._lock:
             if self._ending:
-                return "interrupted"
+                return _INTERRUPTED
             process = spawn(command, environ=os.environ, stdout=output, stderr=subprocess.STDOUT)
             self._running.add(process)
         try:
             process.wait(TRIAL_SECONDS)
-            return "interrupted" if self._ending else ""
+            return _INTERRUPTED if self._ending else ""
         except subprocess.TimeoutExpired:
-            _stop(process)
+            interrupt(process)
+            wait_for_end(process)
             return f"it did not end within {TRIAL_SECONDS:g} s"
         finally:
             with self._lock:
                 self._running.discard(process)
 
-    def _end(self, waiting: Sequence[Future[list[Trial]]]) -> None:
-        """End what runs: each trial undoes what it did and judges what it has; what is left is killed."""
+    def _end_all(self, waiting: Sequence[Future[list[Trial]]]) -> None:
+        """End what runs: each trial undoes what it did; at the third Ctrl-C it is killed."""
         with self._lock:
             self._ending = True
             running = list(self._running)
         for each in waiting:
             each.cancel()
-        for process in running:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
-        for process in running:
-            _ended(process, _END_SECONDS)
-
-    # -- what is kept ---------------------------------------------------------------------------------
-
-    def _take_up(self, *, fresh: bool) -> None:
-        """Take what was done of the same plan before a kill, and who noticed which defect last time."""
-        folder = self.plan.folder
-        for path in (*sorted(self.plan.beside.rglob(_FIRST)), folder / _KILLERS):
-            self._killers |= {name: list(each) for name, each in _read(path).items()}
-        state = _read(folder / _STATE)
-        if not fresh and not state.get("finished") and state.get("fingerprint") == self.plan.fingerprint():
-            tasks = self._tasks()
-            wanted = {name for task in tasks for name in (task.name, task.beside.name if task.beside else "")}
-            done = filter(None, map(_trial_of, _lines(folder / _TRIALS)))
-            self._done = {trial.name: trial for trial in done if trial.name in wanted}
-        if not self._done:
-            shutil.rmtree(folder / "runs", ignore_errors=True)
-        kept = [trial.to_json() for trial in self._done.values()]
-        self._write(_TRIALS, "".join(json.dumps(each) + "\n" for each in kept))
-        self._write_state(finished=False)
-
-    def _keep(self, trial: Trial) -> None:
-        self._done[trial.name] = trial
-        predicted = {each["name"]: each["predicts"] for each in self.plan.defects}.get(trial.name, "")
-        if killers := [each.scenario for each in trial.seen if each.shows(predicted)]:
-            self._killers[trial.name] = killers
-        self._write(_TRIALS, json.dumps(trial.to_json()) + "\n", how="a")
-        self._write(_KILLERS, json.dumps(self._killers, indent=1))
-
-    def _write_state(self, *, finished: bool) -> None:
-        self._write(_STATE, json.dumps({"fingerprint": self.plan.fingerprint(), "finished": finished}))
-
-    def _write(self, name: str, text: str, how: Literal["w", "a"] = "w") -> None:
         try:
-            self.plan.folder.mkdir(parents=True, exist_ok=True)
-            with (self.plan.folder / name).open(how, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise InfrastructureError(
-                f"The state of the qualification in {self.plan.folder} cannot be kept: {error.strerror}.",
-                hint="Name a folder that can be written with --reports.",
-            ) from None
+            with uninterrupted("undo what the trials did"):
+                for process in running:
+                    interrupt(process)
+                for process in running:
+                    wait_for_end(process)
+        except KeyboardInterrupt:  # one that waited until now, or the third
+            for process in running:
+                process.kill()
+
+    # -- rows ----------------------------------------------------------------------------------------
 
     def _row(self, defect: Mapping[str, Any]) -> Row:
-        trial = self._done.get(defect["name"])
-        beside = self._done.get(f"{_BESIDE}/{defect['name']}")
+        trial = self._journal.trials.get(defect["name"])
+        beside = self._journal.trials.get(f"{_BESIDE}/{defect['name']}")
         return Row(defect["name"], defect["kind"], defect["reference"], defect["predicts"], trial, beside)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return []
-
-
-def _trial_of(line: str) -> Trial | None:
-    """Return the trial of a line; None for one that was cut short by a kill."""
-    try:
-        return Trial.from_json(json.loads(line))
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
-    _ended(process, _END_SECONDS)
-
-
-def _ended(process: subprocess.Popen[bytes], seconds: float) -> None:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -7,7 +7,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,15 +20,10 @@ from harness.judgement.model import VERDICT_RANK, Outcome, VerdictKind
 from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import NO_RESULT
+from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end
 
 #: One trial may take so many seconds before it is ended.
 TRIAL_SECONDS: Final = 600.0
-#: One that was told to end has so many seconds to undo and to judge.
-_END_SECONDS: Final = 60.0
-_QUIET: Final = (
-    *("-p", "no:allure_pytest", "-p", "no:hypothesispytest", "-p", "no:xdist"),
-    *("-qq", "-rN", "--tb=short", "--no-header"),
-)
 _GOOD_OUTCOME: Final = Outcome.AS_INTENDED.value
 
 
@@ -173,7 +167,7 @@ class Trials:
         reports = self.folder / "reports"
         arguments = [
             *(target, f"--rootdir={Path.cwd()}", f"--basetemp={self.folder / 'tmp'}"),
-            *(f"--hil-reports={reports}", "--hil-store=none", *_QUIET),
+            *(f"--hil-reports={reports}", "--hil-store=none", *QUIET),
             *(*self._options, *options),
         ]
         assert process.stdin is not None
@@ -221,10 +215,5 @@ class Trials:
                 with contextlib.suppress(OSError):
                     pipe.close()
         if interrupted:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
-        try:
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            interrupt(process)
+        wait_for_end(process)

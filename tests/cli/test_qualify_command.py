@@ -74,7 +74,7 @@ def begin(folder: Path, mark: str, *words: str) -> subprocess.Popen[bytes]:
         command(*words),
         cwd=folder,
         env=environment(folder, mark),
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -94,12 +94,13 @@ def test_a_defect_is_detected_or_missed_and_a_kill_costs_only_what_ran(project: 
     first = begin(project, "killed", *words)
     wait_until(lambda: "corrected/card" in made(project), "the trial without a defect")
     os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    first.communicate()
     assert_nothing_left(project, "killed")
     before = made(project)
 
     code, said, told = qualify(project, *words)
     assert code == 1
+    assert f"hil: goes on in reports/qualify: {len(before)} of 3 trials are done" in told
     assert "corrected/card:" not in told, "it goes on where it was"
     assert made(project)[: len(before)] == before
     detected, missed = said["kill_matrix"]["defects"]
@@ -118,14 +119,23 @@ def test_what_diverges_without_a_defect_is_a_false_alarm(tmp_path: Path) -> None
     assert (code, alarm["unstated"]) == (1, ["BREACH"])
 
 
-def test_ctrl_c_ends_in_order_and_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_ends_in_order_with_the_matrix_so_far(tmp_path: Path) -> None:
+    """The second one is that of an impatient person, or of a terminal and of who has started us."""
     lay_out(tmp_path)
     write_plan(tmp_path, PLAN)
-    running = begin(tmp_path, "stopped", *named(DETECTED))
+    running = begin(tmp_path, "stopped", *named(DETECTED, MISSED), "-o", "json")
     runs = tmp_path / "reports/qualify/runs"
-    wait_until(lambda: list(runs.glob("*/*/history*.jsonl")), "a trial that records")
+    wait_until(lambda: list(runs.glob(f"{MISSED}/*/history*.jsonl")), "the second defect's trial")
+    qualify_beside, _, told = qualify(tmp_path, *named(DETECTED))
+    assert (qualify_beside, "Another qualification is at work" in told) == (2, True)
     running.send_signal(signal.SIGINT)
-    assert running.wait(60) == 130
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    said = json.loads(out)
+    assert said["interrupted"] is True
+    status = {each["id"]: each["status"] for each in said["kill_matrix"]["defects"]}
+    assert status == {DETECTED: "detected", MISSED: "not-tried"}
     assert_nothing_left(tmp_path, "stopped")
 
 

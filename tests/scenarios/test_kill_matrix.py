@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.qualify_text import render
 from harness.lab.known_defects import KINDS
 from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
 
@@ -43,9 +44,21 @@ def test_a_scenario_that_gave_no_result_detects_nothing(state: str) -> None:
     assert row(QUIET, stopped, LOUD).status == "detected"
 
 
-@pytest.mark.parametrize("kept_from", [row(), row(QUIET, trouble="no room"), Row("x", "card", "", "", None)])
-def test_what_was_not_tried_is_not_missed(kept_from: Row) -> None:
+UNTRIED = Row("x", "card", "", "", None)
+
+
+@pytest.mark.parametrize("kept_from", [row(), row(QUIET, trouble="no room")])
+def test_what_could_not_be_tried_is_not_missed(kept_from: Row) -> None:
     assert kept_from.status == "blocked"
+
+
+def test_what_an_interruption_left_out_is_neither_missed_nor_blocked() -> None:
+    partial = matrix(row(LOUD), UNTRIED, interrupted=True)
+    assert [each.status for each in partial.rows] == ["detected", "not-tried"]
+    told = render(partial, colour=False)
+    assert "2 defects: 1 detected, 0 missed, 0 blocked, 1 not tried yet." in told
+    assert told.endswith("Interrupted: the same command goes on with what is missing.")
+    assert "x  " not in told, "only what was tried is listed"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +68,7 @@ def test_what_was_not_tried_is_not_missed(kept_from: Row) -> None:
         (matrix(row(LOUD), row(QUIET)), 1),
         (matrix(row(LOUD), corrected=(QUIET, LOUD)), 1),
         (matrix(row(LOUD), row()), 3),
+        (matrix(row(LOUD), UNTRIED), 3),
         (matrix(row(QUIET), row()), 1),
         (matrix(row(LOUD), corrected=(Seen("plan.py::test_x", "BLOCKED"),)), 3),
         (KillMatrix((row(LOUD),), (Trial("corrected/card", (QUIET,), "it hung"),)), 3),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.errors import InfrastructureError
 from harness.plugin.qualifying import Qualifying
-from harness.scenarios.kill_matrix import Seen
+from harness.scenarios.kill_matrix import KillMatrix, Row, Seen, Trial
 from harness.scenarios.qualification import Plan, Qualification
 
 FOUND = "FALSE_SUCCESS"
@@ -138,7 +140,101 @@ def test_scenarios_that_noticed_a_defect_come_first(tmp_path: Path, made: list[A
     (tmp_path / "state/killers.json").write_text(json.dumps({"known": ["last"]}))
     found = qualify(tmp_path, lambda task: [seen("one")], defect("known"))
     found.run()
-    assert found._killers == {"old": ["kept"], "known": ["last"]}
+    assert found._journal.killers == {"old": ["kept"], "known": ["last"]}
+
+
+class TestOneThatWasInterrupted:
+    """After the trial of `a`, while that of `b` is made."""
+
+    @staticmethod
+    def interrupt_after_a(folder: Path, *defects: dict[str, Any]) -> tuple[KillMatrix, list[str]]:
+        ended, said = Event(), list[str]()
+
+        def finds(task: Any) -> list[Seen]:
+            assert task.name != "b" or ended.wait(60)
+            return [seen("one")]
+
+        def told(row: Row | None, trial: Trial, left: int, seconds: float) -> None:
+            if trial.name == "a":
+                raise KeyboardInterrupt
+
+        def say(line: str) -> None:
+            said.append(line)
+            ended.set()
+
+        found = qualify(folder, finds, *defects)
+        found.told, found.say = told, say
+        return found.run(), said
+
+    def made_by(self, made: list[Any], found: Qualification, **options: Any) -> list[str]:
+        made.clear()
+        found.run(**options)
+        return [task.name for task in made]
+
+    def test_gives_the_matrix_so_far(self, tmp_path: Path, made: list[Any]) -> None:
+        matrix, said = self.interrupt_after_a(tmp_path, *map(defect, "abc"))
+        assert [row.status for row in matrix.rows] == ["missed", "not-tried", "not-tried"]
+        assert (len(matrix.corrected), matrix.interrupted) == (1, True)
+        assert said == ["interrupted; the trials that run undo what they did first"]
+
+    def test_goes_on_and_a_smaller_one_in_between_takes_nothing_from_it(
+        self, tmp_path: Path, made: list[Any]
+    ) -> None:
+        every = [defect(name) for name in "abc"]
+        self.interrupt_after_a(tmp_path, *every)
+        smaller, again, last = (
+            qualify(tmp_path, lambda task: [seen("one")], *d) for d in (every[2:], every, every)
+        )
+        assert self.made_by(made, smaller) == ["c"], "what was made without a defect counts"
+        assert self.made_by(made, again) == ["corrected/cloud", "b", "c"], "what was told is made again"
+        assert self.made_by(made, last) == ["corrected/cloud", "a", "b", "c"]
+
+    def test_begins_anew_where_that_is_asked_or_the_plan_has_changed(
+        self, tmp_path: Path, made: list[Any]
+    ) -> None:
+        every, whole = [defect(name) for name in "abc"], ["corrected/cloud", "a", "b", "c"]
+        self.interrupt_after_a(tmp_path, *every)
+        assert self.made_by(made, qualify(tmp_path, lambda task: [seen("one")], *every), fresh=True) == whole
+        self.interrupt_after_a(tmp_path, *every)
+        (tmp_path / "plans" / "test_more.py").write_text("")
+        said: list[str] = []
+        found = qualify(tmp_path, lambda task: [seen("one")], *every)
+        found.say = said.append
+        assert self.made_by(made, found) == whole
+        assert said == ["begins anew: plan, inventory or options have changed since 2 trials were made"]
+
+
+def test_what_cannot_be_kept_ends_it_at_once(tmp_path: Path, made: list[Any]) -> None:
+    begun = Event()
+
+    def finds(task: Any) -> list[Seen]:
+        (tmp_path / "state/trials.jsonl").unlink(missing_ok=True)
+        (tmp_path / "state/trials.jsonl").mkdir(exist_ok=True)
+        assert task.name == "corrected/cloud" or begun.wait(60)
+        return [seen("one")]
+
+    found = qualify(tmp_path, finds, *(defect(str(number)) for number in range(50)))
+    found._end_all = _also(begun.set, found._end_all)  # type: ignore[method-assign]
+    with pytest.raises(InfrastructureError, match="cannot be kept: Is a directory"):
+        found.run()
+    assert len(made) < 51
+
+
+def _also(act: Callable[[], None], then: Callable[..., None]) -> Callable[..., None]:
+    def both(*arguments: Any) -> None:
+        then(*arguments)
+        act()
+
+    return both
+
+
+def test_a_trial_without_a_defect_is_one_for_each_choice_of_cards(tmp_path: Path, made: list[Any]) -> None:
+    """So that what was made on the first card alone does not stand for what was to be made on all."""
+    devices = {"": ("d/card0",), "A": ("a/card0",)}
+    of_a, of_any = defect("x-of-a", "tool", (), "A"), defect("x", "tool")
+    for one in ((of_any,), (of_a,)):
+        qualify(tmp_path, lambda task: [seen("one")], *one, devices=devices).run()
+    assert [task.name for task in made if not task.of] == ["corrected/card", "corrected/card-A"]
 
 
 def test_only_what_is_named_is_run_and_what_is_to_be_first_is(tmp_path: Path) -> None:

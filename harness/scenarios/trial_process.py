@@ -1,0 +1,33 @@
+"""A process that runs trials: what its pytest is told, and how it is ended so that it undoes and judges."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from typing import Final
+
+#: Plugins of pytest that may be installed, and only cost time in a trial.
+_NOT_NEEDED: Final = ("allure_pytest", "hypothesispytest", "labgrid", "xdist")
+#: Arguments of pytest for every trial: what it prints, only a trouble needs.
+QUIET: Final = (
+    *(word for name in _NOT_NEEDED for word in ("-p", f"no:{name}")),
+    *("-qq", "-rN", "--tb=short", "--no-header"),
+)
+#: One that was told to end has so many seconds to undo and to judge.
+_END_SECONDS: Final = 60.0
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Tell it to end, as Ctrl-C does; nothing where it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+
+
+def wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    """Return when one that was told to end has ended; it is killed where that takes too long."""
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
