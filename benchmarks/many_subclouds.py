@@ -24,6 +24,7 @@ from benchmarks.rows import Row, Samples, in_turn, seconds_of
 from harness.cli import status
 from harness.cli.form import Form
 from harness.cli.status_text import show
+from harness.controlplane.connections import Body, form_body, json_body
 from harness.controlplane.session import Session
 from harness.images.recipes import build, load_recipes
 from harness.lab.running import RunningLab
@@ -106,18 +107,16 @@ class _Cloud:
             subcloud = self.session(f"sub{number}")
             shown, _ = subcloud.ask("GET", "/pci_devices")
             card = next(d for d in shown["pci_devices"] if d["pdevice_id"] == "0b30")
-            subcloud.ask("POST", "/device_labels", json=[{"k": "v"}, {"pcidevice_uuid": card["uuid"]}])
+            subcloud.ask(
+                "POST", "/device_labels", body=json_body([{"k": "v"}, {"pcidevice_uuid": card["uuid"]}])
+            )
             subcloud.close()
         recipes = load_recipes(Path("fixtures/images.yaml").read_text(encoding="utf-8"))
         fields = {"bitstream_type": "functional", "pci_vendor": "8086", "pci_device": "0b30"}
-        shown, _ = self.central.ask(
-            "POST",
-            "/device_images",
-            data=fields | {"bitstream_id": "0x2"},
-            files={"file": ("a.bin", build(recipes["unsigned"]))},
-        )
+        body = form_body(fields | {"bitstream_id": "0x2"}, "a.bin", build(recipes["unsigned"]))
+        shown, _ = self.central.ask("POST", "/device_images", body=body)
         uuid = shown["device_image"]["uuid"]
-        self.central.ask("PATCH", f"/device_images/{uuid}?action=apply", json=[{"k": "v"}])
+        self.central.ask("PATCH", f"/device_images/{uuid}?action=apply", body=json_body([{"k": "v"}]))
         self.audit()
 
     def audit(self) -> None:
@@ -127,16 +126,16 @@ class _Cloud:
     def orchestrate(self) -> None:
         """Have one strategy update every subcloud at once."""
         body = {"type": "firmware", "max-parallel-subclouds": SUBCLOUDS}
-        self._ask("POST", f"{_STRATEGY}/", json=body)
-        self._ask("POST", f"{_STRATEGY}/actions?type=firmware", json={"action": "apply"})
+        self._ask("POST", f"{_STRATEGY}/", json_body(body))
+        self._ask("POST", f"{_STRATEGY}/actions?type=firmware", json_body({"action": "apply"}))
         while (state := self._ask("GET", f"{_STRATEGY}?type=firmware")["state"]) == "applying":
             time.sleep(0.05)
         assert state == "complete", state
         found = self._ask("GET", f"{_STRATEGY}/steps")["strategy-steps"]
         assert [step["state"] for step in found] == ["complete"] * SUBCLOUDS
 
-    def _ask(self, method: str, path: str, **options: Any) -> Any:
-        return self.central.ask(method, path, service="dcmanager", **options)[0]
+    def _ask(self, method: str, path: str, body: Body | None = None) -> Any:
+        return self.central.ask(method, path, service="dcmanager", body=body)[0]
 
 
 def _status(lab: RunningLab, names: Sequence[str]) -> Callable[[], None]:

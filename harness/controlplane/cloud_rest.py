@@ -16,6 +16,7 @@ from harness.controlplane.cloud_protocol import (
     Subcloud,
     together,
 )
+from harness.controlplane.connections import json_body
 from harness.controlplane.reading import from_json
 from harness.controlplane.session import Login, Session
 from harness.errors import ControlPlaneError, NoSuchRecordError
@@ -96,8 +97,8 @@ class CloudRest:
         permit = genuine(permits.command(self.name, words))
         permit.check_command(self.name, words)
         permit.spend()
-        options = {} if body is None else {"json": body}
-        answer, text = self._session.ask(method, path, service="dcmanager", **options)
+        carried = None if body is None else json_body(body)
+        answer, text = self._session.ask(method, path, service="dcmanager", body=carried)
         self.evidence = Evidence(text, f"{method} {path}")
         return from_json(Strategy, answer)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from harness.controlplane.changes import Change, PermitMaker
+from harness.controlplane.connections import form_body, json_body, queried
 from harness.controlplane.covered import IMAGES
 from harness.controlplane.protocol import (
     Alarm,
@@ -50,7 +51,7 @@ class RestWay:
         self.evidence = Evidence("", "")
         self._session = Session(name, login, deadline=deadline)
         self._page = page
-        self._answers: dict[str, tuple[Any, Evidence]] | None = None
+        self._answers: dict[tuple[str, str, bool], tuple[Any, Evidence]] | None = None
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
@@ -76,7 +77,7 @@ class RestWay:
             query: dict[str, str | int] = {"limit": self._page}
             if shown:
                 query["marker"] = str(shown[-1]["uuid"])
-            page = self._objects("/device_images", "device_images", params=query)
+            page = self._objects(queried("/device_images", query), "device_images")
             texts.append(self.evidence.text)
             fresh = [entry for entry in page if str(entry.get("uuid")) not in seen]
             if page and len(fresh) < len(page) and shown:
@@ -218,8 +219,8 @@ class RestWay:
         permit = genuine(permits.command(self.name, words))
         permit.check_command(self.name, words)
         permit.spend()
-        options = {} if body is None else {"json": body}
-        answer, text = self._session.ask(method, path, names=True, **options)
+        carried = None if body is None else json_body(body)
+        answer, text = self._session.ask(method, path, names=True, body=carried)
         self.evidence = Evidence(text, f"{method} {path}")
         return answer
 
@@ -233,10 +234,8 @@ class RestWay:
         permit = genuine(permits.write(self.name, path))
         permit.check_write(self.name, path, digest)
         permit.spend()
-        files = {"file": (image.filename, image.content, "application/octet-stream")}
-        answer, text = self._session.ask(
-            "POST", path, data=image.form(), files=files, deadline=_UPLOAD_DEADLINE
-        )
+        body = form_body(image.form(), image.filename, image.content)
+        answer, text = self._session.ask("POST", path, body=body, deadline=_UPLOAD_DEADLINE)
         self.evidence = Evidence(text, f"POST {path}")
         said = answer if isinstance(answer, dict) else {}
         if said.get("error") or not said.get("device_image"):
@@ -265,21 +264,21 @@ class RestWay:
 
     def _told(self, path: str) -> bool:
         """Whether the look that lasts has asked sysinv for this already."""
-        return self._answers is not None and _key(path) in self._answers
+        return self._answers is not None and ("platform", path, False) in self._answers
 
-    def _get(self, path: str, *, names: bool = False, service: str = "platform", **options: Any) -> Any:
-        key = _key(path, service, names, **options)
+    def _get(self, path: str, *, names: bool = False, service: str = "platform") -> Any:
+        key = (service, path, names)
         if self._answers is not None and key in self._answers:
             answer, self.evidence = self._answers[key]
             return answer
-        answer, text = self._session.ask("GET", path, names=names, service=service, **options)
+        answer, text = self._session.ask("GET", path, names=names, service=service)
         self.evidence = Evidence(text, f"GET {path}")
         if self._answers is not None:
             self._answers[key] = answer, self.evidence
         return answer
 
-    def _objects(self, path: str, key: str, **options: Any) -> Objects:
-        return self._listed(self._get(path, **options), key, path)
+    def _objects(self, path: str, key: str, *, service: str = "platform") -> Objects:
+        return self._listed(self._get(path, service=service), key, path)
 
     def _listed(self, answer: Any, key: str, path: str) -> Objects:
         found = answer.get(key) if isinstance(answer, dict) else None
@@ -304,8 +303,3 @@ class RestWay:
 def _replaced(name: str, value: str) -> dict[str, str]:
     """Return the one operation of a JSON patch that replaces a field."""
     return {"op": "replace", "path": f"/{name}", "value": value}
-
-
-def _key(path: str, service: str = "platform", names: bool = False, **options: Any) -> str:
-    """Return what tells a question from others."""
-    return f"{service} {path} {names} {options}"

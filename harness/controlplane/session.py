@@ -9,10 +9,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, lru_cache
+from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from harness.controlplane.connections import Answer, Body, Connections, NotConnectedError, json_body
 from harness.controlplane.faults import answered_error
 from harness.errors import (
     ConfigurationError,
@@ -21,11 +22,6 @@ from harness.errors import (
     NotOfferedError,
     UnreachableError,
 )
-
-if TYPE_CHECKING:
-    import ssl
-
-    import httpx
 
 _WRONG: Final = "Is the URL that of the Keystone of a StarlingX system, such as http://controller:5000/v3?"
 #: A token is renewed when this part of its life is over; and no later than so many seconds before its end.
@@ -36,6 +32,7 @@ _PAUSES: Final = (0.1, 2.0)
 _OWN_REGION: Final = "RegionOne"
 #: What a gateway answers for a service that is away for a moment.
 _AWAY: Final = frozenset({502, 503, 504})
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +87,6 @@ class _Token:
     urls: Mapping[str, str]
 
 
-@lru_cache(maxsize=1024)
-def _parsed(url: str) -> httpx.URL:
-    """Return a URL taken apart; the same are asked again and again."""
-    import httpx
-
-    return httpx.URL(url)
-
-
-@cache
-def _trusting(ca_file: Path | None) -> ssl.SSLContext:
-    """Return what servers are verified by; reading the system's authorities takes 50 ms, for all once.
-
-    :raises ConfigurationError: the file is not there, or has no certificate.
-    """
-    import ssl
-
-    try:
-        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
-    except OSError as error:  # an ssl.SSLError is one
-        raise ConfigurationError(
-            f"The authority of a controller's certificates, {ca_file}, cannot be used: {error}.",
-            hint="`ca_file` of the controller in the inventory names a file with certificates in PEM.",
-        ) from None
-
-
 class Session:
     """Asks one system. Safe to use from several threads; nothing is connected before the first request.
 
@@ -127,16 +99,16 @@ class Session:
         self.login = login
         self._deadline = deadline
         self._lock = threading.RLock()
-        self._transport: httpx.HTTPTransport | None = None
+        self._connections: Connections | None = None
         self._token: _Token | None = None
 
     def close(self) -> None:
         """Close the connections; may be called twice."""
         with self._lock:
-            transport, self._transport = self._transport, None
+            connections, self._connections = self._connections, None
             self._token = None
-        if transport is not None:
-            transport.close()
+        if connections is not None:
+            connections.close()
 
     def ask(
         self,
@@ -145,8 +117,8 @@ class Session:
         *,
         service: str = "platform",
         names: bool = False,
+        body: Body | None = None,
         deadline: float | None = None,
-        **options: Any,
     ) -> tuple[Any, str]:
         """Ask a service; return the body of its answer, and the same as text.
 
@@ -160,29 +132,25 @@ class Session:
         :raises DeadlineError: it did not in time. :raises ConfigurationError: it is no StarlingX system.
         """
         end = time.monotonic() + (deadline or self._deadline)
-        response = self._request(method, path, service, end, options)
-        if response.status_code == 401:
+        response = self._request(method, path, service, end, body)
+        if response.status == 401:
             with self._lock:
                 self._token = None
-            response = self._request(method, path, service, end, options)
-            if response.status_code == 401:
+            response = self._request(method, path, service, end, body)
+            if response.status == 401:
                 raise LoginRefusedError(
                     f"{self.name} takes no token of {self.login.user}, not even a new one.",
                     hint="See the logs of Keystone and sysinv; their keys or clocks may differ.",
                 )
-        if response.status_code >= 400:
-            raise answered_error(
-                self.name, f"{method} {path}", response.status_code, response.text, names=names
-            )
+        if response.status >= 400:
+            raise answered_error(self.name, f"{method} {path}", response.status, response.text, names=names)
         if not response.content.strip():
             return None, ""
         return self._json(response, path), response.text
 
     # -- requests -------------------------------------------------------------------------------------
 
-    def _request(
-        self, method: str, path: str, service: str, end: float, options: Mapping[str, Any]
-    ) -> httpx.Response:
+    def _request(self, method: str, path: str, service: str, end: float, body: Body | None) -> Answer:
         """Ask with a valid token; a GET again while the service is away, until ``end`` (monotonic)."""
         token = self._valid_token(end)
         base = token.urls.get(service)
@@ -194,11 +162,11 @@ class Session:
         headers = {"X-Auth-Token": token.text, "Accept": "application/json"}
         url = f"{base.rstrip('/')}{path}"
 
-        def once() -> httpx.Response:
-            response = self._once(method, url, end, headers=headers, **options)
-            if response.status_code in _AWAY:
+        def once() -> Answer:
+            response = self._once(method, url, end, headers, body)
+            if response.status in _AWAY:
                 raise UnreachableError(
-                    f"{self.name} answers {response.status_code} to {method} {path}: the service is away.",
+                    f"{self.name} answers {response.status} to {method} {path}: the service is away.",
                     hint="It may be restarting; a change was not taken.",
                 )
             return response
@@ -213,19 +181,20 @@ class Session:
             time.sleep(pause)
             pause = min(2 * pause, _PAUSES[1])
 
-    def _once(self, method: str, url: str, end: float, **options: Any) -> httpx.Response:
-        import httpx
-
+    def _once(
+        self,
+        method: str,
+        url: str,
+        end: float,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        body: Body | None = None,
+    ) -> Answer:
         left = end - time.monotonic()
         if left <= 0:
             raise DeadlineError(f"The deadline for {method} {url} of {self.name} had passed before it began.")
         try:
-            asked = httpx.Request(method, _parsed(url), **options)
-            asked.extensions = {"timeout": httpx.Timeout(left).as_dict()}
-            response = self._connections().handle_request(asked)
-            response.read()
-            return response
-        except httpx.ConnectError as error:
+            return self._kept().ask(method, url, headers, body, left)
+        except NotConnectedError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise ConfigurationError(
                     f"The certificate of {self.name} at {url} is not one to be trusted: {error}.",
@@ -234,26 +203,23 @@ class Session:
             raise UnreachableError(
                 f"{self.name} does not answer at {url}: {error}.", hint="Is it up, and is the URL right?"
             ) from None
-        except httpx.TimeoutException as error:
+        except TimeoutError:
             raise DeadlineError(
-                f"Waited {left:.0f} s for the answer of {self.name} to {method} {url}; "
-                f"nothing came ({type(error).__name__}).",
+                f"Waited {left:.0f} s for the answer of {self.name} to {method} {url}; nothing came.",
                 hint="Whether a change took place is not known; look before asking again.",
             ) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (OSError, HTTPException, ValueError) as error:
+            why = str(error) or type(error).__name__
             raise UnreachableError(
-                f"The answer of {self.name} to {method} {url} broke off: {error or type(error).__name__}.",
+                f"The answer of {self.name} to {method} {url} broke off: {why}.",
                 hint="Whether a change took place is not known; look before asking again.",
             ) from None
 
-    def _connections(self) -> httpx.HTTPTransport:
-        """Return what keeps connections. A client of httpx would take twice as long for a request."""
-        import httpx
-
+    def _kept(self) -> Connections:
         with self._lock:
-            if self._transport is None:
-                self._transport = httpx.HTTPTransport(verify=_trusting(self.login.ca_file), trust_env=False)
-            return self._transport
+            if self._connections is None:
+                self._connections = Connections(self.login.ca_file)
+            return self._connections
 
     # -- Keystone -------------------------------------------------------------------------------------
 
@@ -276,16 +242,16 @@ class Session:
         url = login.url.rstrip("/")
         self._check_keystone(url, end)
         asked = time.monotonic()
-        response = self._once("POST", f"{url}/auth/tokens", end, json=_token_request(login))
-        if response.status_code == 401:
+        response = self._once("POST", f"{url}/auth/tokens", end, body=json_body(_token_request(login)))
+        if response.status == 401:
             _REFUSED.add(login)
             raise LoginRefusedError(
                 f"{self.name} refuses the login of {login.user} at {url}; it was tried once.",
                 hint="Correct the credentials in the inventory: a few wrong logins lock the account.",
             )
-        if response.status_code != 201 or "X-Subject-Token" not in response.headers:
+        if response.status != 201 or "X-Subject-Token" not in response.headers:
             raise answered_error(
-                self.name, "a request for a token", response.status_code, response.text, names=False
+                self.name, "a request for a token", response.status, response.text, names=False
             )
         described = self._json(response, "/auth/tokens")
         try:
@@ -347,17 +313,15 @@ class Session:
             )
         return {kind: sorted(urls)[0] for kind, urls in (elsewhere | found).items()}
 
-    def _json(self, response: httpx.Response, path: str) -> Any:
+    def _json(self, response: Answer, path: str) -> Any:
         try:
             return response.json()
         except (json.JSONDecodeError, UnicodeDecodeError):
-            if response.status_code >= 400:
-                raise answered_error(
-                    self.name, path, response.status_code, response.text, names=False
-                ) from None
+            if response.status >= 400:
+                raise answered_error(self.name, path, response.status, response.text, names=False) from None
             raise ConfigurationError(
                 f"What answers at {path} for {self.name} is no API of StarlingX: it said "
-                f"{response.text[:80]!r} ({response.status_code}).",
+                f"{response.text[:80]!r} ({response.status}).",
                 hint=_WRONG,
             ) from None
 
