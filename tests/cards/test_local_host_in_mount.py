@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.mounted import HIL, PROJECT, MountedLab, root_hash
+from support.mounted import HIL, PROJECT, MountedLab, image, root_hash
 
 INVENTORY = """
 version: 1
@@ -88,3 +89,51 @@ def test_hold_on_the_card_is_that_of_the_host_whoever_takes_it(mounts: MountedLa
     finally:
         holder.communicate(timeout=30)
     assert mounts.ssh(f"flock -n {lock} true").returncode == 0
+
+
+#: Phase of the kernel -> the line by which the tool says that it is in it; in the order, and among the lines,
+#: that opae-sdk's fpgasupdate printed where it was run (n3000.md 5.1; update_fw_sysfs, commit c52aef5ae).
+PHASES = {
+    "preparing": "preparing image file",
+    "transferring": "writing image file",
+    "programming": "programming image file",
+}
+SAID = [
+    "updating",
+    "waiting for idle",
+    *PHASES.values(),
+    "update of 0000:b2:00.0 complete",
+    "Secure update OK",
+]
+
+
+def logged(text: str) -> list[str]:
+    """Return what a tool's log says, without its times, and without what differs from image to image."""
+    lines = re.findall(r"^\[[^]]+\] \[INFO +\] (.*)$", text, re.MULTILINE)
+    return [re.sub(r"updating from file .*", "updating", line) for line in lines]
+
+
+@pytest.mark.parametrize("held", PHASES)
+def test_the_stand_in_says_each_phase_as_the_real_tool_does_when_it_begins(
+    mounts: MountedLab, bench: Path, held: str
+) -> None:
+    """A fault at a phase acts when that is announced: told after the fact, it would find an idle card."""
+    (bench / "image.bin").write_bytes(image("unsigned"))
+    mounts.bench.hold("left/card0", held)
+    tool = mounts.popen(f"{bench}/fpgasupdate", "-y", f"{bench}/image.bin", "0000:b2:00.0")
+    try:
+        mounts.bench.wait_held("left/card0", held, deadline=60)
+        assert tool.stdout
+        said = ""
+        while PHASES[held] not in said:
+            line = tool.stdout.readline()
+            assert line, said
+            said += line
+        assert logged(said) == SAID[: SAID.index(PHASES[held]) + 1]
+        assert mounts.bench.held("left/card0") == held, "it was said while the card was in that phase"
+        mounts.bench.release("left/card0")
+        rest, _ = tool.communicate(timeout=60)
+    finally:
+        mounts.bench.release("left/card0")
+        tool.kill()
+    assert logged(said + rest) == SAID

@@ -1,10 +1,13 @@
 """The vendor's tools as far as a flash and a reset need them, on the kernel's interface alone.
 
-Called with `fpgasupdate -y --log-level debug FILE ADDRESS` or `rsu bmcimg ADDRESS`. What they print and how
-they exit is that of OPAE's tools; what they do is done by abi_flasher, which has nothing of the emulator.
+Called with `fpgasupdate -y --log-level debug FILE ADDRESS` or `rsu bmcimg ADDRESS`. What they print, when,
+and how they exit is as of OPAE's tools (`update_fw_sysfs` of opae-sdk's fpgasupdate, without its progress
+bars); what they do is done by abi_flasher's means, which have nothing of the emulator.
 """
 
 import contextlib
+import errno
+import fcntl
 import io
 import sys
 import time
@@ -13,6 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import abi_flasher
+
+
+class Ended(Exception):
+    """The driver has an error: the tool says it and ends."""
 
 
 def log(level, text):
@@ -26,24 +33,55 @@ def fpgasupdate(file, address):
         log("ERROR", f"Unknown file format in {file}")
         return 1
     log("WARNING", "Update starting. Please do not interrupt.")
-    for words in (
-        f"updating from file {file} with size {len(data)}",
-        "waiting for idle",
-        "preparing image file",
-    ):
-        log("INFO", words)
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        abi_flasher.flash(file, address)
-    error = abi_flasher.json.loads(said.getvalue())["error"]
-    log("INFO", "writing image file")
-    log("INFO", "programming image file")
-    if error:
-        log("ERROR", error)
-        return 1
+    upload = abi_flasher.one(f"{abi_flasher.secure_update(address)}/firmware/*")
+    management = abi_flasher.one(f"/sys/bus/pci/devices/{address}/fpga_region/region*/dfl-fme.*")
+    with Path("/dev", Path(management).name).open("r+b") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            update(upload, file, data)
+        except Ended as ended:
+            log("ERROR", ended)
+            return 1
     log("INFO", f"update of {address} complete")
     log("INFO", "Secure update OK")
     return 0
+
+
+def update(upload, file, data):
+    """Each line is printed as its phase begins, which the driver's status shows; not when it is over."""
+
+    def status():
+        return abi_flasher.read(f"{upload}/status")
+
+    def until(condition, what):
+        abi_flasher.until(condition, what)
+        check_error(upload)
+
+    log("INFO", f"updating from file {file} with size {len(data)}")
+    log("INFO", "waiting for idle")
+    abi_flasher.until(lambda: status() == "idle", "an idle card")
+    for name, content in (("loading", b"1"), ("data", data), ("loading", b"0")):
+        abi_flasher.write(f"{upload}/{name}", content)
+    log("INFO", "preparing image file")
+    until(lambda: status() not in ("receiving", "preparing"), "the card to be prepared")
+    log("INFO", "writing image file")
+    until(
+        lambda: abi_flasher.read(f"{upload}/remaining_size") == "0" or status() == "idle",
+        "the image to be written",
+    )
+    log("INFO", "programming image file")
+    until(lambda: status() == "idle", "the end of the update")
+
+
+def check_error(upload):
+    try:
+        error = abi_flasher.read(f"{upload}/error")
+    except OSError as problem:
+        if problem.errno == errno.EBUSY:
+            return  # an update runs: there is none yet
+        raise
+    if error:
+        raise Ended(error)
 
 
 def rsu(address):
