@@ -237,6 +237,8 @@ class Block:
         if fault.state == "fired":
             for operation in self._open_updates.get(fault.subject.name, ()):
                 operation.faults.append(fault)
+        if fault.subject.kind == _RECORD:
+            self.system_records.append(fault)
         if fault.subject.kind == _IMAGE:
             self.image_events[fault.subject.name].append(fault)
             pushed = self._by_intent.get(fault.intent) if fault.intent is not None else None

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from harness.judgement.grouping import field_of, listed, word
-from harness.judgement.records import Claim, Completion, Intent, Observation, Record, Subject
+from harness.judgement.records import Claim, Completion, Fault, Intent, Observation, Record, Subject
 from harness.judgement.values import Unknown
 
 #: The operation that takes one: everything that a system says, and every card, while nothing is changed.
@@ -18,6 +18,9 @@ LOOK = "look"
 HOST: Final = "host"
 #: The probe that gets images from a controller as the agents of its hosts do.
 DOWNLOAD: Final = "file-server"
+#: Operations that boot a host, and faults that do.
+BOOTS: Final = ("host-unlock", "host-reboot")
+_POWER: Final = ("reboot", "power-cut")
 #: Operations that bring a system to forget what it had said.
 REMOVALS = ("image-remove", "image-delete", "image-apply", "label-remove")
 
@@ -85,6 +88,8 @@ class SystemStory:
         self.parent: SystemStory | None = None
         #: Changes that did not return as they should.
         self.refused: set[int] = set()
+        #: Records by which a host of it was booted, or was to be.
+        self.boots: list[int] = []
         #: What was said of images on devices, with the look that it is part of.
         self._words: list[tuple[Claim, Look | None]] = []
         self._open: Look | None = None
@@ -105,6 +110,9 @@ class SystemStory:
                 )
             else:
                 self.changes.append(record)
+                self.boots += [record.seq] if record.operation in BOOTS else []
+        elif isinstance(record, Fault):
+            self.boots += [record.seq] if record.action in _POWER and record.state == "fired" else []
         elif isinstance(record, Completion):
             if self._open is not None and record.intent == self._open.seq:
                 self._open.whole = record.how == "returned"

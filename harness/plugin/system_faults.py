@@ -26,7 +26,8 @@ NOW: Final = "between-acts"
 _REACHED_SECONDS: Final = 30.0
 _BOOT_SECONDS: Final = 300.0
 _PAUSES: Final = (0.005, 0.1)
-_POWER: Final[dict[str, PowerAct]] = {"reboot": "reboot", "power-cut": "cycle"}
+#: What boots a host: name -> what is done to its power.
+POWER: Final[dict[str, PowerAct]] = {"reboot": "reboot", "power-cut": "cycle"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class SystemFaults:
         """
         lab, placed = self._lab(name), self._first()
         after: Callable[[], object] = lambda: None  # noqa: E731
-        if name in _POWER:
-            act: Callable[[], object] = partial(lab.power, placed.driver.host.name, _POWER[name])
+        if name in POWER:
+            act: Callable[[], object] = partial(lab.power, placed.driver.host.name, POWER[name])
             after = partial(self._booted, placed.hostname)
         elif name in ("move", "boot-elsewhere"):
             move = lab.moves_to if name == "move" else lab.boots_at

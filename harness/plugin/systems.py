@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from harness.errors import ConfigurationError, ControlPlaneError, LinkLostError
 from harness.judgement.records import Observation, Subject
 from harness.plugin.scenario import step
-from harness.plugin.system_faults import SystemFaults
+from harness.plugin.system_faults import POWER, SystemFaults
 from harness.scenarios.steps import is_step, taken_as
 
 if TYPE_CHECKING:
@@ -206,12 +206,15 @@ class System:
 
         Beside the troubles of a system: ``reboot`` (the first card's host, under power), ``power-cut``,
         ``move`` (its card comes back at another address after its next reset), ``boot-elsewhere`` (it is at
-        another address from each boot to the reset that follows).
+        another address from each boot to the reset that follows). A look follows what boots a host now: the
+        next one must tell this boot from those that bring up what is written in between.
 
         :param at: the phase of the first card's next update in which it strikes; empty: now.
         :raises NotApplicable: the system is real.
         """
         self.faults.disturb(name, value, at)
+        if name in POWER and not at:
+            self.look()
 
     @is_step("disturb-host", of="system", name="text", on="flag", at="flash-point")
     def disturb_host(self, name: str, *, on: bool = True, at: str = "") -> None:

@@ -155,6 +155,7 @@ def test_an_image_of_a_label_that_a_card_carries_is_owed_to_it(story: Story) -> 
         (True, ["completed"], False, "STALE"),
         (True, [], False, "STALE"),
         (False, ["pending"], False, "CONTRADICTION"),
+        (False, ["completed"], True, "CONTRADICTION"),
     ],
 )
 def test_the_alarm_stands_while_something_is_to_be_done(
@@ -163,6 +164,16 @@ def test_the_alarm_stands_while_something_is_to_be_done(
     for status in statuses:
         story.states[story.upload(USER)] = status
     story.host["reboot_needed"] = reboot
+    story.alarm = stands
+    story.look()
+    assert worst(story, "alarm-900.006") == verdict
+
+
+@pytest.mark.parametrize(("stands", "verdict"), [(True, "STALE"), (False, "MATCH")])
+def test_the_alarm_goes_with_the_last_image_although_a_host_is_to_be_booted(
+    story: Story, stands: bool, verdict: str
+) -> None:
+    story.host = {"device_image_update": "", "reboot_needed": True}
     story.alarm = stands
     story.look()
     assert worst(story, "alarm-900.006") == verdict

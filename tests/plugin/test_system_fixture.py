@@ -144,3 +144,30 @@ def test_a_marker_that_names_no_lab_is_told(system_plan) -> None:
 def test_a_command_line_that_names_a_lab_overrides_the_marker(system_plan) -> None:
     plan = "@pytest.mark.hil_lab('elsewhere')\ndef test_looks(system): system.look()"
     assert system_plan.run(plan, "--hil-lab=small").states == {"test_looks": "as-stated"}
+
+
+REBOOTED = """
+def test_looks_after_a_reboot(system):
+    system.apply(system.upload("unsigned"))
+    system.disturb("reboot")
+    system.update()
+    system.boot()
+
+def test_does_not_look_after_it(system):
+    system.apply(system.upload("unsigned"))
+    system.faults.disturb("reboot", None, "")
+    system.update()
+    system.boot()
+"""
+
+
+def test_a_reboot_straight_before_an_update_is_not_the_one_that_brings_its_image_up(system_plan) -> None:
+    done = system_plan.run(REBOOTED, "--hil-way=rest")
+    assert done.states == {
+        "test_looks_after_a_reboot": "as-stated",
+        "test_does_not_look_after_it": "as-stated",
+    }
+    fault = next(r for r in done.records if isinstance(r, Fault))
+    order = next(r for r in done.records if isinstance(r, Intent) and r.operation == "host-update")
+    read = [r for r in done.records if isinstance(r, Observation) and r.probe == "card"]
+    assert len([seen for seen in read if fault.seq < seen.seq < order.seq]) == 1, "as it is after the reboot"

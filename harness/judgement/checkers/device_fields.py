@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from harness.judgement.checkers.holding import is_reset_between
+from harness.judgement.checkers.resets import is_reset_between
 from harness.judgement.grouping import NOT_OBSERVED, field_of, show, source_of
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Claim, Observation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from harness.judgement.checkers.resets import resets_after
 from harness.judgement.grouping import digits, fact, field_of, show, source_of, word
 from harness.judgement.records import Observation
 from harness.judgement.system_story import Look, SystemStory
@@ -107,21 +108,6 @@ def _shows(image: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def is_reset_between(earlier: Observation | None, later: Observation) -> Value[bool]:
-    """Return whether the host booted, which resets its cards, between two readings of one (section 3.3)."""
-    was, is_now = field_of(earlier, "boot_id"), field_of(later, "boot_id")
-    if isinstance(was, Unknown) or isinstance(is_now, Unknown):
-        return Unknown("whether the host booted meanwhile was not read")
-    return bool(was != is_now)
-
-
-def last_seen(story: SystemStory, card: str, seq: int) -> Observation | None:
-    """Return how a card was last seen before the record ``seq``."""
-    found = [look.cards[card] for look in story.looks if card in look.cards]
-    earlier = [seen for seen in found if seen.seq < seq]
-    return earlier[-1] if earlier else None
-
-
 def looks_at(story: SystemStory, card: str, first: Look) -> list[Observation]:
     """Return how a card was seen in ``first`` and every look after it."""
     return [look.cards[card] for look in story.looks if look.seq >= first.seq and card in look.cards]
@@ -135,7 +121,7 @@ def active_holding(
     What shows only after a reset is looked for in every look from ``first`` on, up to the record ``until``.
     """
     facts = story.facts(image)
-    before = last_seen(story, card, since)
+    resets = resets_after(story, card, since)
     answer = Holding(
         Unknown("the card was not read after it"), "the card was not read after it", "nothing", ()
     )
@@ -150,7 +136,7 @@ def active_holding(
             if not isinstance(answer.holds, Unknown):
                 return answer
             continue
-        was_reset = is_reset_between(before, seen)
+        was_reset = resets.by(seen)
         if was_reset is True:
             return answer
         why = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from harness.judgement.checkers.holding import AFTER_RESET, holding_of, is_reset_between, last_seen
+from harness.judgement.checkers.holding import AFTER_RESET, holding_of
+from harness.judgement.checkers.resets import is_reset_between, resets_after
 from harness.judgement.grouping import word
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Claim
@@ -135,10 +136,8 @@ def _inactive(story: SystemStory, look: Look, hostname: object) -> list[str]:
             continue
         if word(facts, "effect") not in AFTER_RESET or holding_of(facts, look.cards[card]).holds is not False:
             continue
-        if (
-            is_reset_between(last_seen(story, card, _completed_since(story, card, image)), look.cards[card])
-            is False
-        ):
+        resets = resets_after(story, card, _completed_since(story, card, image))
+        if resets.by(look.cards[card]) is False:
             found.append(story.image_name(image))
     return found
 

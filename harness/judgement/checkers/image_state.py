@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from harness.judgement.checkers.holding import Holding, active_holding, holding_of, last_seen, looks_at
+from harness.judgement.checkers.holding import Holding, active_holding, holding_of, looks_at
+from harness.judgement.checkers.resets import last_seen, ordered_before
 from harness.judgement.grouping import field_of, source_of, word
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Subject
@@ -75,7 +76,8 @@ def _on_failed(story: SystemStory, words: Words, said: Sequence[Word], index: in
     each = said[index]
     since = _begun(said, index)
     until = written_over(story, words, each, since)
-    found = active_holding(story, each.card, each.image, since, each.look, until)
+    last_try = max(since, ordered_before(story, each.claim.seq))
+    found = active_holding(story, each.card, each.image, last_try, each.look, until)
     tried, count = _tried(story, words, each, since)
     before = last_seen(story, each.card, since)
     held = holding_of(story.facts(each.image), before).holds if before is not None else Unknown("not read")

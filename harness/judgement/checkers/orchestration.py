@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from harness.judgement.checkers.admission import promised_on
-from harness.judgement.checkers.holding import Holding, last_seen
+from harness.judgement.checkers.holding import Holding
+from harness.judgement.checkers.resets import last_seen
 from harness.judgement.checkers.standing import by_part, holding_in
 from harness.judgement.checkers.sync_status import FORCED_SECONDS, OVER
 from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory

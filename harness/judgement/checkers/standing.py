@@ -10,14 +10,14 @@ from harness.judgement.checkers.holding import (
     AFTER_RESET,
     Holding,
     holding_of,
-    is_reset_between,
     twins_of,
     written_there,
 )
+from harness.judgement.checkers.resets import resets_after
 from harness.judgement.cloud_story import CloudCard, CloudLook, CloudStory
 from harness.judgement.grouping import word
 from harness.judgement.labels import told
-from harness.judgement.records import Claim, Observation
+from harness.judgement.records import Claim
 from harness.judgement.system_story import Look, SystemStory
 from harness.judgement.values import Unknown, Value
 
@@ -64,7 +64,7 @@ def holding_in(cloud: CloudStory, look: CloudLook, card: CloudCard, image: str) 
     own = look.subclouds[card.subcloud]
     if status_of(own, card.name, image) != "completed":
         return held
-    if is_reset_between(_unwritten(cloud, own, card, image), card.seen) is True:
+    if resets_after(story, card.name, _written_since(story, own, card, image)).by(card.seen) is True:
         return held
     why = "it is written, and whether the card was reset since then is not known"
     return held._replace(holds=Unknown(why), truth=f"{why}; {held.truth}")
@@ -145,13 +145,15 @@ def _of_rivals(
     return Standing(False, truth + evidence_of(cloud, look, card, rivals), how_read, records)
 
 
-def _unwritten(cloud: CloudStory, look: Look, card: CloudCard, image: str) -> Observation | None:
-    """Return how the card was last seen before the image was said to be completed on it."""
-    for earlier in reversed(cloud.subclouds[card.subcloud].whole_looks):
-        seen = earlier.cards.get(card.name)
-        if earlier.seq < look.seq and seen and status_of(earlier, card.name, image) != "completed":
-            return seen
-    return None
+def _written_since(story: SystemStory, look: Look, card: CloudCard, image: str) -> int:
+    """Return the first record since which the image is said to be completed on the card, up to ``look``."""
+    since = look.seq
+    for earlier in reversed(story.whole_looks):
+        if earlier.seq < look.seq and card.name in earlier.cards:
+            if status_of(earlier, card.name, image) != "completed":
+                break
+            since = earlier.seq
+    return since
 
 
 def _unread(why: str) -> Standing:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from harness.judgement.checkers.holding import AFTER_RESET, active_holding, holding_of, last_seen
+from harness.judgement.checkers.holding import AFTER_RESET, active_holding, holding_of
 from harness.judgement.checkers.image_state import written_over
+from harness.judgement.checkers.resets import last_seen
 from harness.judgement.checkers.standing import status_of
 from harness.judgement.checkers.update_steps import out_of_order, retimers_due, rivals_owed, written
 from harness.judgement.grouping import Operation, field_of, word
 from harness.judgement.model import Outcome, OutcomeOf, worst_outcome
-from harness.judgement.system_story import Look, SystemStory, Word
+from harness.judgement.system_story import BOOTS, Look, SystemStory, Word
 from harness.judgement.values import Unknown
 
 #: What changes something in a system; anything else is only a question.
@@ -23,7 +24,6 @@ CHANGES: Final = frozenset(
     }
 )  # fmt: skip
 _OWED: Final = ("pending", "failed")
-_BOOTS: Final = ("host-unlock", "host-reboot")
 #: What a refusal is where the scenario says what the system must do with an act (``promise``).
 _REFUSED: Final = {"refused": Outcome.AS_INTENDED, "taken": Outcome.BREACH}
 _PROMISED: Final = "of it documents promise that"
@@ -41,7 +41,7 @@ def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
     promise = word(intent.parameters, "promise")
     if done is None or done.how in ("timed-out", "never"):
         told = _Told(Outcome.UNKNOWN, "it did not return")
-    elif done.how == "raised" and intent.operation in _BOOTS and done.error.get("kind") != "device":
+    elif done.how == "raised" and intent.operation in BOOTS and done.error.get("kind") != "device":
         told = _boot(story, operation)  # a controller that boots itself breaks the link that it was told by
     elif done.how == "raised":
         refused = done.error.get("kind") == "device"
@@ -51,7 +51,7 @@ def act_outcome(story: SystemStory, operation: Operation) -> OutcomeOf:
         told = _Told(Outcome.BREACH, "the system took it, and must refuse it")
     elif intent.operation == "host-update":
         told = _update(story, operation)
-    elif intent.operation in _BOOTS:
+    elif intent.operation in BOOTS:
         told = _boot(story, operation)
     elif intent.operation == "strategy-apply":
         told = _Told(Outcome.UNKNOWN, "its subclouds were not looked at after it")

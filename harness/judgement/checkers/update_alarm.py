@@ -43,8 +43,10 @@ def check_update_alarm(story: SystemStory) -> Iterator[Verdict]:
 
 
 def _reasons(look: Look) -> Iterator[Claim]:
+    """Yield what the alarm stands for. It goes with the last image, also where a host is to be booted."""
     yield from (c for c in look.said["state"] if c.statement.get("status") in _OPEN)
-    yield from (c for c in look.said["host"] if c.statement.get("reboot_needed") is True)
+    if look.said["image"] or "image" not in look.asked:
+        yield from (c for c in look.said["host"] if c.statement.get("reboot_needed") is True)
 
 
 def _told(story: SystemStory, claim: Claim) -> str:
