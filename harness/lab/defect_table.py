@@ -362,7 +362,7 @@ _REGISTRIES: Final = (
         "tokens-denied",
         "distribution#4024",
         "nobody can ask for what the registry has",
-        "FALSE_FAILURE",
+        "UNVERIFIABLE",
         _ANSWERED,
         "deny-token",
     ),

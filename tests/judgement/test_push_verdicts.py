@@ -129,6 +129,9 @@ def test_the_words_for_states_are_those_of_the_truth_walks() -> None:
         ("failed", "ABSENT", "FAILED", "MATCH"),
         ("failed", "PARTIAL", "FAILED", "MATCH"),
         ("failed", "UNREADABLE", "UNKNOWN", "UNVERIFIABLE"),
+        ("unknown", "COMPLETE", "AS_INTENDED", "UNVERIFIABLE"),
+        ("unknown", "ABSENT", "FAILED", "UNVERIFIABLE"),
+        ("unknown", "UNREADABLE", "UNKNOWN", "UNVERIFIABLE"),
         ("interrupted", "ABSENT", "FAILED", "LOST"),
         ("interrupted", "COMPLETE", "AS_INTENDED", "LOST"),
         (None, "COMPLETE", "AS_INTENDED", "LOST"),
@@ -168,6 +171,13 @@ def test_another_digest_than_the_true_one_is_a_misreport(story) -> None:
 def test_a_wrong_digest_does_not_hide_that_nothing_is_there(story) -> None:
     story.push("ABSENT", digest=SECOND)
     assert worst(story.end()) is VerdictKind.FALSE_SUCCESS
+
+
+def test_a_client_that_says_that_it_does_not_know_is_quoted(story) -> None:
+    story.push("COMPLETE", "unknown")
+    verdict = next(v for v in story.end().judged if v.reporter == "oci-once")
+    assert verdict.claimed.startswith(f"whether {IMAGE.name} was pushed is not known")
+    assert verdict.truth.endswith("it says neither that it is there nor that it is not")
 
 
 def test_a_failed_push_of_what_was_there_before_proves_nothing(story) -> None:

@@ -12,6 +12,7 @@ from support.plans import INVENTORY, PROJECT, lay_out, real_inventory
 
 from harness.inventory.load import load_inventory
 from harness.judgement.judge import judge
+from harness.lab.bench import Bench
 from harness.lab.releases import Release
 from harness.lab.running import start_lab
 from harness.plugin.exploring import opening
@@ -73,11 +74,18 @@ def test_a_sound_registry_keeps_what_it_is_given() -> None:
     [
         ("layer-cut-short", LIFE_OF_IMAGES[0], "FAILED: it is CORRUPT"),
         ("kept-and-denied", LIFE_OF_IMAGES[0], "FALSE_FAILURE: verified-push"),
+        ("tokens-denied", LIFE_OF_IMAGES[0], "verified-push does not know whether registry.local/"),
     ],
 )
 def test_a_defect_of_a_registry_is_found(defect: str, act: RegistryAct, said: str) -> None:
     explorable = opening.registry(LABS, None, None, [defect])
     assert found_by(explorable, [act]).startswith(said)
+
+
+def test_a_client_that_cannot_read_back_what_it_pushed_need_not_know_what_became_of_it() -> None:
+    """The token service refuses its reading; what was told 201 is there, and it does not say otherwise."""
+    denied = RegistryAct("push-disturbed", ("shared", *PLACE, "before:blob-head", "deny-token"))
+    assert found_by(opening.registry(LABS, None, None, []), [denied]) == ""
 
 
 def test_what_is_found_of_a_client_is_a_scenario(tmp_path: Path) -> None:
@@ -136,6 +144,7 @@ def test_a_sound_card_over_ssh_agrees_and_a_tool_that_lies_is_found(project: Pat
                     Step("move", word="away"),
                     Step("reset", word="bmc_user"),
                     Step("flash", "unsigned", code=0x11),
+                    Step("second", "unsigned", code=0x11, word="A/csk0"),
                     Step("cut", "A/csk0", "copying"),
                     Step("reset", word="bmc_user"),
                     Step("reboot", "A/csk1", "transferring"),
@@ -151,6 +160,16 @@ def test_a_sound_card_over_ssh_agrees_and_a_tool_that_lies_is_found(project: Pat
     with opening.card(inventory, None, "one/card0", defects=defect, reports=project) as explorable:
         said = found_by(explorable, [Step("flash", "tampered-payload", code=0x16)])
     assert said.startswith("CONTRADICTION: fpgasupdate"), "the kernel's log has the code of the card"
+
+
+def test_a_second_updater_that_is_let_in_is_found(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "second_update", lambda bench, card, image: "")
+    inventory = load_inventory(project / "inventory.yaml")
+    with opening.card(inventory, None, "one/card0", reports=project) as explorable:
+        said = found_by(explorable, [Step("second", "A/csk0", word="unsigned")])
+    assert (
+        said == "a second updater wanted to write unsigned to one/card0 while an update ran, and was let in"
+    )
 
 
 RESET = Step("reset", word="bmc_user")
@@ -170,6 +189,8 @@ def test_what_a_saved_counterexample_states_of_a_sound_card_is_what_comes_of_it(
         (Step("cut", "A/csk0", "copying"), B): "UNKNOWN",
         (A, RESET, Step("cut", "A/csk0", "copying")): "AS_INTENDED",
         (A, Step("cancel", "B/csk0", "preparing")): "AS_INTENDED",
+        (Step("second", "A/csk0", word="B/csk0"),): "AS_INTENDED",
+        (Step("second", "A/csk0", word="B/csk0"), B): "UNKNOWN",
     }
     inventory = load_inventory(project / "inventory.yaml")
     came = {}
@@ -189,8 +210,9 @@ def test_what_a_saved_counterexample_states_of_a_sound_card_is_what_comes_of_it(
 def test_what_an_emulated_card_does_not_permit_is_not_done_to_it(project: Path) -> None:
     inventory = load_inventory(project / "inventory.yaml")
     with opening.card(inventory, None, "two/card0", reports=project) as explorable:
-        images = {step.image for rule in explorable.rules for step in rule}
+        images = {image for rule in explorable.rules for step in rule for image in step.images}
     assert images & {"A/csk0", "unsigned"}
+    assert "second" in {step.name for rule in explorable.rules for step in rule}
     assert not {image for image in images if image.startswith(("root-key", "cancel"))}
 
 

@@ -17,8 +17,10 @@ _STATE_RANK = {state: rank for rank, state in enumerate((*FALSE_STATES, "UNREADA
 _WORDS = {
     ("push", "done"): "{image} was pushed",
     ("push", "failed"): "pushing {image} failed",
+    ("push", "unknown"): "whether {image} was pushed is not known",
     ("pull", "done"): "{image} was pulled",
     ("pull", "failed"): "pulling {image} failed",
+    ("pull", "unknown"): "whether {image} was pulled is not known",
 }
 
 
@@ -156,12 +158,14 @@ def check_image_claims(operation: Operation, standing: Standing) -> Iterator[Ver
     act = operation.intent.operation
     for claim in operation.claims:
         result = word(claim.statement, "result")
-        if result not in ("done", "failed"):
+        if (act, result) not in _WORDS:
             continue  # it did not say how it ended; that is for the checker of silence
         kind = _verdict_on(act, result, word(claim.statement, "digest"), standing)
         truth = standing.truth
         if kind is VerdictKind.MISREPORT:
             truth = f"it is {standing.digest}"
+        elif result == "unknown":
+            truth += "; it says neither that it is there nor that it is not"
         elif kind is VerdictKind.UNVERIFIABLE and not isinstance(standing.there, Unknown):
             truth += f"; {_before(standing)}, and what this push did cannot be told from that"
         yield Verdict(
@@ -178,7 +182,7 @@ def check_image_claims(operation: Operation, standing: Standing) -> Iterator[Ver
 
 
 def _verdict_on(act: str, result: str, digest: str, standing: Standing) -> VerdictKind:
-    if isinstance(standing.there, Unknown):
+    if isinstance(standing.there, Unknown) or result == "unknown":
         return VerdictKind.UNVERIFIABLE
     if result == "failed":
         # A pull of what is whole may well fail on its way; what was there before says nothing of a push.

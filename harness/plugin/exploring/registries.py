@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.errors import BlockedError
-from harness.judgement.records import Observation
+from harness.judgement.records import Claim, Observation
 from harness.plugin.exploring.played import Played, Recorded, Run
 from harness.plugin.pushing import ContentShelf, Push
 from harness.scenarios.exploration import Disagreement
@@ -100,9 +100,21 @@ class ExploredRegistry(Played):
             return
         self.steps.append(step)
         self.model = plan.after
+        first = len(self.recorded.records)
         self.take(plan.steps, may_fail=plan.may_fail)
+        if not plan.may_fail:
+            self._hold_to_a_word(first)
         self.take(self.model.look(), written=False)
         self._compare()
+
+    def _hold_to_a_word(self, first: int) -> None:
+        """Hold a client whose push must land to saying so, from the record ``first`` on."""
+        for record in self.recorded.records[first:]:
+            if isinstance(record, Claim) and record.statement.get("result") == "unknown":
+                raise Disagreement(
+                    f"{record.reporter} does not know whether {record.subject.name} was pushed "
+                    f"({record.statement.get('error')}), and by the documents it must find out"
+                )
 
     def _compare(self) -> None:
         """Hold what is under each tag to the model."""

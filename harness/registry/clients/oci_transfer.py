@@ -17,6 +17,11 @@ from harness.registry.reference import Reference
 if TYPE_CHECKING:
     import httpx
 
+
+class DamagedError(PushError):
+    """What was asked for is not there, or is not what its digest promises."""
+
+
 #: Blobs that are under way at once.
 PARALLEL = 3
 #: An index within an index within an index: more is a mistake, or bait.
@@ -240,20 +245,21 @@ class Pull:
 def manifest_of(session: Session, path: str, wanted: str) -> tuple[bytes, str]:
     """Fetch the manifest under a tag or digest, and hash it; return its bytes and its stated type.
 
-    :raises PushError: it is not there, or is not what its digest promises.
+    :raises DamagedError: it is not there, or is not what its digest promises.
+    :raises PushError: it is refused.
     """
     with session.ask("GET", f"{path}/manifests/{wanted}", headers={"Accept": ACCEPTED}) as answer:
         if answer.status_code != 200:
-            raise PushError(f"GET manifest {wanted}: {refusal(answer)}")
+            raise _not_given(answer, f"GET manifest {wanted}")
         content = b""
         for piece in answer.iter_bytes():
             content += piece
             if len(content) > LARGEST_MANIFEST:
-                raise PushError(f"GET manifest {wanted}: it has more than {LARGEST_MANIFEST} bytes")
+                raise DamagedError(f"GET manifest {wanted}: it has more than {LARGEST_MANIFEST} bytes")
         promised = wanted if ":" in wanted else str(answer.headers.get("docker-content-digest", ""))
         found = f"sha256:{hashlib.sha256(content).hexdigest()}"
         if promised and found != promised:
-            raise PushError(
+            raise DamagedError(
                 f"GET manifest {wanted}: its content has the digest {found} instead of {promised}"
             )
         return content, str(answer.headers.get("content-type", ""))
@@ -270,27 +276,36 @@ class BlobCheck:
         self._broke_at = -1
 
     def run(self) -> None:
-        """:raises PushError: it is not there, or is not what its digest promises."""
+        """:raises DamagedError: it is not there, or is not what its digest promises.
+
+        :raises PushError: it is refused.
+        """
         algorithm, _, due = self._digest.partition(":")
         hashed, got = hashlib.new(algorithm), 0
         try:
             with self._session.ask("GET", self._path, headers={"Accept-Encoding": "identity"}) as answer:
                 if answer.status_code != 200:
-                    raise PushError(f"GET blob {self._digest}: {refusal(answer)}")
+                    raise _not_given(answer, f"GET blob {self._digest}")
                 for piece in answer.iter_raw():
                     hashed.update(piece)
                     got += len(piece)
         except TransientError as error:
             # A connection does not break at the same byte twice: the content is shorter than announced.
             if not error.status and got == self._broke_at:
-                raise PushError(f"{self._digest}: it ends after {got} of {self._size} bytes") from None
+                raise DamagedError(f"{self._digest}: it ends after {got} of {self._size} bytes") from None
             self._broke_at = got if not error.status else -1
             raise
         found = hashed.hexdigest()
         if found != due or got != self._size:
-            raise PushError(
+            raise DamagedError(
                 f"{self._digest}: {got} of {self._size} bytes, with the digest {algorithm}:{found}"
             )
+
+
+def _not_given(answer: httpx.Response, asked: str) -> PushError:
+    """Return what it is to us that a registry does not give content."""
+    kind = DamagedError if answer.status_code == 404 else PushError
+    return kind(f"{asked}: {refusal(answer)}")
 
 
 def in_parallel(session: Session, acts: Sequence[Callable[[], None]], parallel: int = PARALLEL) -> None:

@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 from harness.registry.images import Content
 from harness.registry.reference import Reference
 
-#: ``done`` and ``failed`` are what the client says; ``interrupted``: its deadline passed before it said
-#: anything, or somebody ended it.
-Result = Literal["done", "failed", "interrupted"]
+#: ``done``, ``failed`` and ``unknown`` (that it cannot tell) are what the client says; ``interrupted``: its
+#: deadline passed before it said anything, or somebody ended it.
+Result = Literal["done", "failed", "unknown", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Report:
     """What a client said of one push or pull, in its own words.
 
     ``text``: all that it said, verbatim. ``digest``: the manifest's digest that it states; empty where it
-    states none. ``error``: its own reason where it failed. ``log``: lines that it logged, oldest first.
-    ``basis``: what the statement rests on, such as ``by API only``; empty where that is the usual.
-    ``seconds``: how long it took; ``waited``: how many of these it slept between its own tries.
+    states none. ``error``: its own reason where it failed or cannot tell. ``log``: lines that it logged,
+    oldest first. ``basis``: what the statement rests on, such as ``by API only``; empty where that is the
+    usual. ``seconds``: how long it took; ``waited``: how many of these it slept between its own tries.
     """
 
     result: Result

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.oci_http import OciPush, check, reported
-from harness.registry.clients.oci_session import PATIENT, OutOfTimeError, PushError, Session, Tries
-from harness.registry.clients.oci_transfer import BlobCheck, Push, Say, in_parallel, manifest_of
+from harness.registry.clients.oci_session import (
+    PATIENT,
+    OutOfTimeError,
+    PushError,
+    Session,
+    TransientError,
+    Tries,
+)
+from harness.registry.clients.oci_transfer import BlobCheck, DamagedError, Push, Say, in_parallel, manifest_of
 from harness.registry.clients.protocol import Destination, Report
 from harness.registry.images import Blob, Content
 
@@ -34,6 +41,14 @@ class _Wrong:
 
     digest: str
     why: str
+
+
+@dataclass(slots=True)
+class _Found:
+    """What reading back has found: what is wrong, and why something else could not be read."""
+
+    wrong: list[_Wrong] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 class VerifiedPush:
@@ -61,9 +76,9 @@ class VerifiedPush:
         ends = began + deadline
         reports = [self._pushes.push(content, destination, deadline=deadline)]
         if reports[-1].result == "done":
-            wrong = self._verified(content, destination, ends, reports)
-            if wrong and reports[-1].result == "done":
-                self._repaired(content, destination, wrong, ends, reports)
+            found = self._verified(content, destination, ends, reports)
+            if found.wrong and reports[-1].result == "done":
+                self._repaired(content, destination, found.wrong, ends, reports)
         last = reports[-1]
         log = tuple(line for report in reports for line in report.log)
         return replace(
@@ -97,9 +112,9 @@ class VerifiedPush:
             return Push(session, content, destination.reference, say, anyway=anyway).run()
 
         reports.append(reported(destination, "pull,push", self._tries, ends - time.monotonic(), again))
-        if reports[-1].result != "done":
+        if reports[-1].result == "interrupted":
             return
-        left = self._verified(content, destination, ends, reports)
+        left = self._verified(content, destination, ends, reports).wrong
         if reports[-1].result != "done":
             return
         if left:
@@ -113,38 +128,47 @@ class VerifiedPush:
 
     def _verified(
         self, content: Content, destination: Destination, ends: float, reports: list[Report]
-    ) -> list[_Wrong]:
-        """Read everything back on connections of its own; add a report and return what is wrong."""
-        found: list[_Wrong] = []
+    ) -> _Found:
+        """Read everything back on connections of its own; add a report and return what was found.
+
+        The report is ``done`` where everything was read, and ``unknown`` where nothing is wrong of what was.
+        """
+        found = _Found()
 
         def read(session: Session, say: Say) -> str:
             _ByApi(session, content, destination, say, found).run()
             if self._store:
                 for each in _ByStore(self._store, content, destination).wrong():
                     say(each.why)
-                    found.append(each)
+                    found.wrong.append(each)
+            right = "what was read is right" if found.unread else "all is right"
             say(
                 "read back and hashed: "
-                + (f"{len(found)} of its parts are wrong" if found else "all is right")
+                + (f"{len(found.wrong)} of its parts are wrong" if found.wrong else right)
             )
             return content.digest
 
-        reports.append(reported(destination, "pull", self._reading, ends - time.monotonic(), read))
+        report = reported(destination, "pull", self._reading, ends - time.monotonic(), read)
+        unread = [report.error] if report.result == "failed" else found.unread
+        if unread and not found.wrong:
+            why = f"pushed, and it cannot be read back: {unread[0]}"
+            report = replace(report, result="unknown", digest="", error=why, log=(*report.log, why))
+        reports.append(report)
         return found
 
 
 class _ByApi:
-    """Fetches everything that was pushed, and adds to ``wrong`` what is not as it was pushed."""
+    """Fetches everything that was pushed; adds to ``found`` what is not as it was pushed, or is not given."""
 
     def __init__(
-        self, session: Session, content: Content, destination: Destination, say: Say, wrong: list[_Wrong]
+        self, session: Session, content: Content, destination: Destination, say: Say, found: _Found
     ) -> None:
         self._session = session
         self._content = content
         self._tag = destination.reference.tag
         self._path = f"/v2/{destination.reference.repository}"
         self._say = say
-        self._wrong = wrong
+        self._found = found
 
     def run(self) -> None:
         """:raises PushError: the deadline passed."""
@@ -158,10 +182,8 @@ class _ByApi:
         fetch = BlobCheck(self._session, self._path, blob.digest, blob.size)
         try:
             self._session.attempt(fetch.run, self._say)
-        except OutOfTimeError:
-            raise
         except PushError as error:
-            self._add(blob.digest, str(error))
+            self._take(blob.digest, error)
 
     def _manifest(self, manifest: Blob, under: str) -> None:
         try:
@@ -171,14 +193,25 @@ class _ByApi:
             if content != manifest.read():
                 found = hashlib.sha256(content).hexdigest()
                 self._add(manifest.digest, f"under {under} is another manifest, sha256:{found}")
-        except OutOfTimeError:
-            raise
         except PushError as error:
-            self._add(manifest.digest, str(error))
+            self._take(manifest.digest, error)
+
+    def _take(self, digest: str, error: PushError) -> None:
+        """Take an error for what it tells of the content: a refusal, or a broken connection, tells nothing.
+
+        A registry that goes on to answer 500 has what it cannot give (fact sheet, section 3).
+        """
+        if isinstance(error, OutOfTimeError):
+            raise error
+        if isinstance(error, DamagedError) or (isinstance(error, TransientError) and error.status == 500):
+            self._add(digest, str(error))
+        else:
+            self._say(str(error))
+            self._found.unread.append(str(error))
 
     def _add(self, digest: str, why: str) -> None:
         self._say(why)
-        self._wrong.append(_Wrong(digest, why))
+        self._found.wrong.append(_Wrong(digest, why))
 
 
 class _ByStore:

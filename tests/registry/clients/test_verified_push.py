@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.registry.assembled import ACCOUNT, RegistryLab
+from harness.registry.clients import verified
 from harness.registry.clients.catalogue import PUSH_CLIENTS, Surroundings, open_push_client
 from harness.registry.clients.oci_http import once, pull
-from harness.registry.clients.oci_session import Tries
+from harness.registry.clients.oci_session import PushError, Tries
 from harness.registry.clients.protocol import Destination, Report
 from harness.registry.clients.skopeo import once as skopeo_once
 from harness.registry.clients.skopeo_program import find_skopeo
@@ -148,13 +149,13 @@ def test_manifest_that_a_crash_emptied(bench: Bench, tmp_path: Path) -> None:
 def test_tag_that_another_has_taken_meanwhile(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its push and its reading, once: the second push takes the tag back, and it says so."""
     other = make_image(ImageRecipe(sized_layers(1, 700)))
-    verified = VerifiedPush._verified
+    reads = VerifiedPush._verified
     others = [other]
 
     def taken(client: VerifiedPush, *given: object) -> object:
         while others:
             once(Surroundings(Path())).push(others.pop(), bench.where)
-        return verified(client, *given)  # type: ignore[arg-type]
+        return reads(client, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(VerifiedPush, "_verified", taken)
     report = bench.push(store=True)
@@ -163,20 +164,72 @@ def test_tag_that_another_has_taken_meanwhile(bench: Bench, monkeypatch: pytest.
     assert bench.truth() is TruthState.COMPLETE
 
 
-def test_what_cannot_be_read_back_is_not_called_done(bench: Bench) -> None:
-    """The registry stops after the push: what was told 201 is not believed."""
-    client = VerifiedPush(None, tries=Tries(), reading=Tries())
+UNREADABLE = pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (lambda lab: lab.registry.stop(), "Connection refused"),
+        (lambda lab: lab.tokens.behave(deny=401), "the token service refuses sysinv: 401"),
+        (lambda lab: lab.tokens.behave(deny=503), "the token service refuses sysinv: 503"),
+    ],
+    ids=["registry gone", "tokens denied", "no token service"],
+)
+
+
+def pushes_and_then(
+    bench: Bench, happens: Callable[[RegistryLab], object], store: Path | None = None
+) -> Report:
+    """Return what the client says where something happens between its push and its reading."""
+    client = VerifiedPush(store, tries=Tries(), reading=Tries())
     push = client._pushes.push
 
-    def then_stop(*given: object, **named: object) -> Report:
+    def then(*given: object, **named: object) -> Report:
         report = push(*given, **named)  # type: ignore[arg-type]
-        bench.lab.registry.stop()
+        happens(bench.lab)
         return report
 
-    client._pushes.push = then_stop  # type: ignore[method-assign]
-    report = client.push(IMAGE, bench.where, deadline=20)
-    assert (report.result, report.digest) == ("failed", "")
-    assert "Connection refused" in report.error
+    client._pushes.push = then  # type: ignore[method-assign]
+    return client.push(IMAGE, bench.where, deadline=20)
+
+
+@UNREADABLE
+def test_of_what_cannot_be_read_back_it_says_that_it_does_not_know(
+    bench: Bench, happens: Callable[[RegistryLab], object], said: str
+) -> None:
+    """What was told 201 is not believed, and nobody has said that it is not there."""
+    report = pushes_and_then(bench, happens)
+    assert (report.result, report.digest) == ("unknown", "")
+    assert report.error.startswith("pushed, and it cannot be read back: ")
+    assert said in report.error
+    assert report.log[-1] == report.error
+
+
+def test_what_reads_wrong_in_the_store_has_failed_although_nobody_gives_a_token(bench: Bench) -> None:
+    def happens(lab: RegistryLab) -> None:
+        lab.tokens.behave(deny=401)
+        flip(bench.data(LAYER))
+
+    report = pushes_and_then(bench, happens, Path(bench.lab.registry.storage))
+    assert report.result == "failed"
+    assert report.error.startswith("a second push did not repair: ")
+
+
+def test_a_repair_is_held_to_what_reads_then_and_not_to_what_was_answered(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to the second push is lost, and all of it is there."""
+
+    class Unheard(verified.Push):
+        def run(self) -> str:
+            super().run()
+            raise PushError("PUT manifest v1: the connection broke")
+
+    monkeypatch.setattr(verified, "Push", Unheard)
+    bench.push(store=True)
+    bench.data(LAYER).unlink()
+    report = bench.push(store=True)
+    assert report.result == "done"
+    assert report.log[-1].startswith("repaired by a second push: ")
+    assert bench.truth() is TruthState.COMPLETE
 
 
 def test_clients_without_engine_open_by_their_names(tmp_path: Path) -> None:
