@@ -31,14 +31,20 @@ _SECRET_HINT = (
 )
 
 
+def named_inventory() -> Path | None:
+    """Return the inventory that ``$HIL_INVENTORY`` names; None where it names none."""
+    named = os.environ.get(PATH_VARIABLE)
+    return Path(named) if named else None
+
+
 def find_inventory() -> Path:
     """Return the inventory that holds here: ``$HIL_INVENTORY``, else the nearest ``inventory.yaml`` upwards.
 
     :raises ConfigurationError: there is none.
     """
-    named = os.environ.get(PATH_VARIABLE)
+    named = named_inventory()
     if named:
-        return Path(named)
+        return named
     here = Path.cwd()
     if Path("inventory.yaml").is_file():
         return Path("inventory.yaml")  # as the reader would write it, for short messages

@@ -146,11 +146,17 @@ def _release_of(lab: Lab, said: Release) -> dict[str, Any]:
 def lab_of(node: pytest.Item, hil: HilSession) -> str | None:
     """Return the lab of a scenario's system: that of ``--hil-lab``, else of its marker ``hil_lab``.
 
+    An inventory that somebody named, by option or by variable, need not have the lab of the marker: it is
+    the inventory's default then.
+
     :raises ConfigurationError: the marker names none, or not one.
     """
+    from harness.inventory.load import named_inventory
+
     chosen: str | None = node.config.getoption("hil_lab")
     marker = node.get_closest_marker("hil_lab")
-    if chosen is not None or marker is None or node.config.getoption("hil_inventory") is not None:
+    named = node.config.getoption("hil_inventory") or named_inventory()
+    if chosen is not None or marker is None or named:
         return chosen
     if len(marker.args) != 1 or marker.kwargs:
         raise ConfigurationError(
