@@ -19,13 +19,14 @@ LONGEST_FUNCTION = 60
 #: the emulator.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "late_import": set(),
     "packages": {"errors"},
     "yaml_text": {"errors"},
     "images": {"errors", "judgement.values", "yaml_text"},
     "judgement": {"errors"},
     "inventory": {"errors", "yaml_text"},
     "record": {"errors", "judgement"},
-    "hosts": {"errors", "judgement.values", "inventory"},
+    "hosts": {"errors", "judgement.values", "inventory", "late_import"},
     "leases": {
         "errors",
         "judgement.values",
@@ -65,6 +66,7 @@ ALLOWED: dict[str, set[str]] = {
         "display_width",
         "images",
         "judgement.values",
+        "late_import",
         "recordings.model",
         "recordings.kind",
     },
