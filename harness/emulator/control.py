@@ -7,9 +7,11 @@ out of order (its disk is full) answers every request but ``stop`` with the reas
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import math
+import os
 import socket
 import threading
 import time
@@ -58,6 +60,7 @@ class Control:
             "condition": self._condition,
             "moves-to": self._moves_to,
             "boots-at": self._boots_at,
+            "second-update": self._second_update,
             "lab-time": clock.now,
             "pass-time": self._pass_time,
             "stop-time": self._stop_time,
@@ -182,6 +185,18 @@ class Control:
 
     def _boots_at(self, card: str, address: str | None) -> None:
         self._card(card).boots_at = None if address is None else pci_address(address)
+
+    def _second_update(self, card: str, image: str) -> str:
+        """Hand an image to the driver, whoever updates now; return why it does not begin, or nothing."""
+        upload = self._card(card).upload
+        data = base64.b64decode(image, validate=True)
+        try:
+            upload.write_loading(b"1")
+            upload.write_data(data)
+            upload.write_loading(b"0")
+        except OSError as refused:
+            return os.strerror(refused.errno or 0)
+        return ""
 
     def _pass_time(self, seconds: float) -> None:
         """Let lab time pass, and wait for what that has begun."""

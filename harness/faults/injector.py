@@ -41,16 +41,17 @@ class Injector:
         self._history = history
         self._armed: list[Armed] = []
 
-    def arm(self, point: str, name: str) -> Armed:
+    def arm(self, point: str, name: str, made: Action | None = None) -> Armed:
         """Bind the action ``name`` to ``point`` of the next update or reset.
 
         At ``start`` it strikes at once. A later point is held by the bench that the card is on, so that
         the action strikes in it for certain; on a real card the phases are long enough.
 
+        :param made: the action itself, where its name does not say all of it.
         :raises ConfigurationError: no such point or action, or the two make no sense together.
         :raises BlockedError: the lab cannot do it.
         """
-        armed = Armed(check_point(point), name, action(name))
+        armed = Armed(check_point(point), name, made or action(name))
         armed.action.check(point, self._card, self._lab)
         if point in CARD_PHASES and self._bench is None:
             raise BlockedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import socket
@@ -82,6 +83,10 @@ class Bench:
     def boots_at(self, card: str, address: str | None) -> None:
         """Say where the card comes up when its host boots, until its first reset; None: where it is."""
         self._ask("boots-at", card=card, address=address)
+
+    def second_update(self, card: str, image: bytes) -> str:
+        """Have somebody else hand an image to the driver; return what he is told, empty if it begins."""
+        return str(self._ask("second-update", card=card, image=base64.b64encode(image).decode()))
 
     def lab_time(self) -> float:
         """Return the lab's virtual time, seconds since the epoch."""

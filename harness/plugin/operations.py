@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import ConfigurationError, HarnessError, UnreachableError
+from harness.faults.second_updater import NAME as SECOND_UPDATER
+from harness.faults.second_updater import SecondUpdater
 from harness.interruption import uninterrupted
 from harness.judgement.records import Intent, Promise
 from harness.judgement.values import NOT_EXPOSED, Unknown
@@ -35,6 +37,7 @@ class Flash:
     card: CardDriver
     shelf: ImageShelf
     injector: Injector
+    _others: list[SecondUpdater] = field(default_factory=list, init=False)
 
     @is_step("flash", of="flash", image="image", promise="promise", activate="flag", by="tool")
     def __call__(
@@ -70,6 +73,7 @@ class Flash:
             require_another_image(self.card, image.facts)
         with step(self.session, self.card.name, f"flash {image.name}"):
             result = self._flash(image, promise, by)
+        self._held_off()
         if activate and image.facts.effect in ACTIVATED_BY_RESET:
             self.reset()
         return result
@@ -102,6 +106,25 @@ class Flash:
     def _last_flash(self) -> int:
         records = self.session.history.records
         return next(r.seq for r in reversed(records) if isinstance(r, Intent) and r.operation == "flash")
+
+    @is_step("second-updater", of="flash", image="image", at="flash-point")
+    def second_updater(self, image: Image | str, at: str) -> None:
+        """Have another updater want to begin with an image at a point of the next flash: it must be refused.
+
+        :raises NotApplicable: the card's permits exclude the image.
+        :raises BlockedError: the card is on no bench, where alone there is such an updater.
+        """
+        image = self.shelf[image] if isinstance(image, str) else image
+        require_permits(self.card, [image.facts])
+        other = SecondUpdater(image.name, image.data)
+        self.injector.arm(at, SECOND_UPDATER, other)
+        self._others.append(other)
+
+    def _held_off(self) -> None:
+        """:raises AssertionError: a second updater was let in meanwhile."""
+        others, self._others = self._others, []
+        let_in = [other.let_in for other in others if other.let_in]
+        assert not let_in, "; ".join(let_in)
 
     @is_step("reset", of="flash", kind="reset-kind", page="bmc-page")
     def reset(self, kind: Literal["bmcimg", "retimer"] = "bmcimg", *, page: str | None = None) -> None:

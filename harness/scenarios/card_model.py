@@ -54,6 +54,11 @@ class Step:
         """The updates that it costs: every one with an image is one."""
         return 1 if self.image else 0
 
+    @property
+    def images(self) -> frozenset[str]:
+        """The images that it needs."""
+        return frozenset(filter(None, (self.image, self.word if self.name == "second" else "")))
+
     def answered(self, code: int) -> Step:
         """Return the step with what the card answers."""
         return self if code == self.code else Step(self.name, self.image, self.phase, code, self.word)

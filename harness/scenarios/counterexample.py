@@ -20,6 +20,8 @@ _LONGEST: Final = 240
 _FACTORY: Final = "the factory image"
 #: Lab seconds after which a card takes another update where its host went away in the middle of one.
 _HOST_GIVEN_UP: Final = 300
+#: The phase of an update in which a second updater wants to begin.
+_BEGUN: Final = "preparing"
 #: Phases that no fault can be bound to by their own name -> the one that the tool shows.
 _SHOWN_AS: Final = {"keys": "programming"}
 
@@ -27,8 +29,7 @@ _SHOWN_AS: Final = {"keys": "programming"}
 def scenario_of(steps: Sequence[Step], reason: str, probes: Sequence[Step] = ()) -> dict[str, Any]:
     """Return the scenario that does ``steps`` and states what documents promise of each.
 
-    A power cycle is written as a reset, and a second updater is left out. ``probes``: updates that show what
-    keys hold at the end.
+    A power cycle is written as a reset. ``probes``: updates that show what keys hold at the end.
     """
     done = [each for step in steps for each in steps_of(step)]
     done += [] if steps[-1].name in _RESETS else ["reset"]
@@ -126,6 +127,8 @@ def _update(step: Step) -> Iterator[dict[str, Any]]:
     elif step.name == "reboot":
         yield {"fault": "reboot", "at": _SHOWN_AS.get(step.phase, step.phase)}
         promise = "unchanged" if step.phase in EARLY else promise
+    elif step.name == "second":
+        yield {"second-updater": step.word, "at": _BEGUN}
     yield {"flash": step.image, "promise": promise, "activate": False}
     if step.name == "reboot":
         yield {"wait": _HOST_GIVEN_UP}

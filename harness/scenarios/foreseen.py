@@ -27,7 +27,7 @@ def _words(text: str) -> frozenset[str]:
 ACTING: Final = frozenset({"flash", "card", "faults", "system", "cloud", "host", "lab", "hil", "request"})
 #: What each of them may be asked without a write to a card's flash.
 _MILD: Final[Mapping[str, frozenset[str]]] = {
-    "flash": frozenset({"reset"}),
+    "flash": frozenset({"reset", "second_updater"}),
     "card": _words(
         "address identity locate name observe permitted report reset subject signal cancel_update "
         "require_update_attributes truth"
@@ -43,8 +43,8 @@ _LOOKING: Final = (require_update_attributes, isinstance, print, repr, str)
 _WRITE_LATER: Final = frozenset({"update", "apply-strategy", "hold-strategy", "orchestrate"})
 #: Steps of files that write to no card, or take other steps that are looked at themselves.
 _MILD_STEPS: Final = _words(
-    "reset runs fault end-faults report apply remove delete label unlabel enable-device boot lock unlock "
-    "abort refused taken attempt disturb disturb-host at look subcloud card-of-cloud create-strategy "
+    "reset runs fault second-updater end-faults report apply remove delete label unlabel enable-device boot "
+    "lock unlock abort refused taken attempt disturb disturb-host at look subcloud card-of-cloud create-strategy "
     "abort-strategy wait-for-strategy delete-strategy restart-vim audit-cloud"
 )
 #: Functions by which a name can be reached past the text.

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.faults.actions import Momentary, Note, action
+from harness.faults.second_updater import NAME
 from harness.scenarios.files import Call, ScenarioFile
 
 if TYPE_CHECKING:
     from harness.judgement.records import Promise
 
+#: Steps that arm something on the next update.
+_ARMING = ("fault", NAME)
 #: The phase in which a card takes over what it has accepted.
 _COPYING = "copying"
 
@@ -24,7 +27,7 @@ def never_fires(scenario: ScenarioFile) -> list[str]:
 def _in_vain(calls: list[Call]) -> Iterator[str]:
     waiting: list[Call] = []
     for call in calls:
-        if call.step.name == "fault":
+        if call.step.name in _ARMING:
             if why := _senseless(call):
                 yield _told(call, why)
             elif call.arguments["at"] != "start":
@@ -41,12 +44,16 @@ def _in_vain(calls: list[Call]) -> Iterator[str]:
 
 
 def _told(call: Call, why: str) -> str:
-    return f"{call.place}: fault: {call.arguments['action']} at {call.arguments['at']} never fires: {why}"
+    what = " ".join(filter(None, (call.arguments.get("action"), f"at {call.arguments['at']}")))
+    return f"{call.place}: {call.step.name}: {what} never fires: {why}"
 
 
 def _senseless(call: Call) -> str:
-    made = action(call.arguments["action"])
-    if call.arguments["at"] == "start" and isinstance(made, Momentary) and not isinstance(made, Note):
+    interrupts = True
+    if call.step.name == "fault":
+        made = action(call.arguments["action"])
+        interrupts = isinstance(made, Momentary) and not isinstance(made, Note)
+    if call.arguments["at"] == "start" and interrupts:
         return "nothing runs at the point start that it could interrupt"
     return ""
 

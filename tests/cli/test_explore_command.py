@@ -11,6 +11,8 @@ from harness.cli import root
 from harness.errors import ConfigurationError
 from harness.lab.explored_card import ExploredCard
 from harness.scenarios.card_model import Step
+from harness.scenarios.counterexample import scenario_of
+from harness.scenarios.writing import scenario_text
 
 PROJECT = Path(__file__).parents[2]
 
@@ -115,3 +117,15 @@ def test_a_counterexample_of_a_card_is_reproduced_by_hil_run(project, tmp_path: 
     assert project.hil("run", str(found), "--device", "one", *defect).code == 1
     sound = project.hil("run", str(found), "--device", "one")
     assert sound.code == 0, sound.stdout
+
+
+def test_two_updaters_at_once_are_saved_run_exported_and_run_again(project, tmp_path: Path) -> None:
+    found, again = tmp_path / "found.scenario.yaml", tmp_path / "again.scenario.yaml"
+    found.write_text(scenario_text(scenario_of([Step("second", "A/csk0", word="unsigned")], "something")))
+    assert "second-updater: unsigned\n" in found.read_text()
+    ran = project.hil("run", str(found), "--device", "one")
+    assert ran.code == 0, ran.stdout
+    exported = project.hil("export", "reports/latest", "--save", str(again))
+    assert exported.code == 0, exported.stdout
+    assert "second-updater: unsigned\n" in again.read_text()
+    assert project.hil("run", str(again), "--device", "one").code == 0

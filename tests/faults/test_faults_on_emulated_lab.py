@@ -10,6 +10,7 @@ from support.plans import lay_out
 from harness.cards.driver import CardDriver
 from harness.errors import HarnessError, LinkLostError
 from harness.faults.injector import Injector
+from harness.faults.second_updater import SecondUpdater
 from harness.hosts.connect import connect
 from harness.images.recipes import build, load_recipes
 from harness.inventory.load import load_inventory
@@ -140,3 +141,29 @@ def test_the_injectors_own_acts_are_in_the_history(
         ("undone", ""),
     ]
     assert all(r.subject.name == "one/card0" for r in faults)
+
+
+def test_a_second_updater_is_told_to_be_busy_and_the_first_one_goes_on(
+    lab: RunningLab, card: CardDriver, history: History, image: Callable[[str], bytes]
+) -> None:
+    """EBUSY: Linux, drivers/base/firmware_loader/sysfs_upload.c; what it says is errno(3)'s."""
+    injector = Injector(card, lab, history)
+    other = SecondUpdater("tampered-payload", image("tampered-payload"))
+    injector.arm("transferring", "second-updater", other)
+    result = card.flash(image(ROOT_A), ROOT_A, lands("a document"), at_phase=injector.reached)
+    injector.undo_all()
+    assert (result.statement.result, result.after.sr_root != "") == ("done", True)
+    assert result.after.flash_count == 1, "one update began, not two"
+    fired = next(r for r in history.records if isinstance(r, Fault) and r.state == "fired")
+    assert fired.detail == "a second updater wanted to write tampered-payload: Device or resource busy"
+    assert other.let_in == ""
+
+
+def test_a_second_updater_where_none_updates_is_let_in(
+    lab: RunningLab, card: CardDriver, image: Callable[[str], bytes]
+) -> None:
+    """It is no refusal of its own: where the driver is idle it begins, and wears the card."""
+    assert lab.bench is not None
+    assert lab.bench.second_update("one/card0", image("unsigned")) == ""
+    lab.bench.pass_time(300)
+    assert card.truth().flash_count == 1

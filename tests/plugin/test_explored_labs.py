@@ -167,8 +167,8 @@ def test_a_second_updater_that_is_let_in_is_found(project: Path, monkeypatch: py
     inventory = load_inventory(project / "inventory.yaml")
     with opening.card(inventory, None, "one/card0", reports=project) as explorable:
         said = found_by(explorable, [Step("second", "A/csk0", word="unsigned")])
-    assert (
-        said == "a second updater wanted to write unsigned to one/card0 while an update ran, and was let in"
+    assert said.endswith(
+        "a second updater wanted to write unsigned to one/card0 while an update ran, and was let in"
     )
 
 

@@ -52,6 +52,15 @@ def test_a_fault_in_vain_is_told_with_its_line(said, text, why) -> None:
     assert f"never fires{why}" in found
 
 
+def test_a_second_updater_in_vain_is_told_too(said) -> None:
+    other = "  - second-updater: unsigned\n    at: {}\n"
+    assert said(other.format("preparing") + FLASH) == []
+    (found,) = said(other.format("start") + FLASH)
+    assert found.startswith("it.scenario.yaml:4: second-updater: at start never fires: nothing runs")
+    (found,) = said(FLASH + other.format("preparing"))
+    assert found.startswith("it.scenario.yaml:6: second-updater: at preparing never fires: no flash follows")
+
+
 def test_a_push_that_its_action_never_strikes_is_told(said) -> None:
     push = "  - push: small\n    client: oci-once\n    at: after:blob-post\n"
     (found,) = said(f"{push}    action: kill-at-open:manifest-blob\n")

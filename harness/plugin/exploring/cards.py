@@ -29,6 +29,7 @@ _RESETS: Final = (Step("reset", word="bmc_user"),)
 #: Everything that can be done to an emulated card over SSH, kind by kind.
 RULES: Final[tuple[tuple[Step, ...], ...]] = (
     tuple(Step("flash", image) for image in IMAGES),
+    tuple(Step("second", image, word=other) for image in IMAGES for other in IMAGES),
     tuple(Step("cut", image, phase) for image in IMAGES for phase in _PHASES),
     tuple(Step("cancel", image, phase) for image in IMAGES for phase in EARLY),
     # Later on the card goes on alone, and is read before it is done.

@@ -142,24 +142,23 @@ def card(
     with open_card(changed, lab, name, allowed=allowed, reports=reports, reason="hil explore cards") as bench:
         permitted = bench.driver(Recorded("permits")).permitted
         images = [each for each in IMAGES if shelf[each].facts.irreversible <= permitted]
+        known = frozenset(images)
         on_bench = bench.bench is not None
         yield Explorable(
             lambda: ExploredHostCard(bench, shelf, recipes, kept),
             None,
-            [_within(rule, images) for rule in RULES] if on_bench else rules_on_real(images, wear),
+            [_within(rule, known) for rule in RULES] if on_bench else rules_on_real(images, wear),
             length=40,
             burst=5 if on_bench else 1,
             wears=not on_bench,
         )
 
 
-def _within(rule: Sequence[Any], images: Sequence[str]) -> list[Any]:
+def _within(rule: Sequence[Any], images: frozenset[str]) -> list[Any]:
     """Return the steps of a rule that need no other image; a reset where there is none."""
     from harness.scenarios.card_model import Step as CardStep
 
-    return [step for step in rule if not step.image or step.image in images] or [
-        CardStep("reset", word="bmc_user")
-    ]
+    return [step for step in rule if images.issuperset(step.images)] or [CardStep("reset", word="bmc_user")]
 
 
 def _images(inventory: Inventory) -> tuple[Any, Any]:
