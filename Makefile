@@ -6,6 +6,9 @@ BIN := .venv/bin
 JOBS ?= auto
 ARGS ?=
 
+# Where this is set, each of the many processes of a run compiles the harness anew: a third of a short run.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup programs regression test lint bench fuzz storm clean
 
