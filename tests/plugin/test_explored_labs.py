@@ -115,6 +115,19 @@ def test_a_system_without_defects_does_and_says_what_documents_have() -> None:
     assert found_by(explorable, LIFE_OF_A_SYSTEM) == ""
 
 
+def test_the_alarm_of_updates_goes_with_the_last_image_although_its_host_is_to_be_booted() -> None:
+    """As an exploration found it: section 3.6 of the fact sheet has it so, and the judge did not."""
+    acts = (
+        Act("label", label="site"),
+        Act("apply", "unsigned", "site"),
+        Act("update"),
+        Act("remove", "unsigned", "site"),
+        Act("delete", "unsigned"),
+    )
+    explorable = opening.system(LABS, "device-images", "standard", Release(), "rest")
+    assert found_by(explorable, acts) == ""
+
+
 def test_what_is_found_of_a_system_is_a_scenario(tmp_path: Path) -> None:
     explorable = opening.system(LABS, "device-images", "standard", Release(None, ("old-flag-kept",)), "rest")
     scenario = saved(explorable, [Act("apply", "A/csk0"), Act("apply", "A/csk0-v2"), Act("boot")], tmp_path)
