@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.errors import ConfigurationError
 from harness.inventory.model import Inventory
-from harness.inventory.placed import Form, Keys, Problem, problems_of, read_placed
+from harness.inventory.placed import Form, Keys, Problem, content_of, placed, problems_of, read_placed
 
 #: Names the file where it is not ``inventory.yaml`` of the current directory or one above it.
 PATH_VARIABLE = "HIL_INVENTORY"
@@ -64,15 +65,19 @@ def load_inventory(path: Path | str | None = None) -> Inventory:
         wrong with it is listed, each with file, line and key.
     """
     file = find_inventory() if path is None else Path(path)
-    tree = read_placed(file, _FORM)
+    return _checked(content_of(file, _FORM), file, file.resolve().parent)
+
+
+# Before a run starts, the command line checks what the run then loads: the same bytes are the same inventory.
+@lru_cache(maxsize=2)
+def _checked(content: bytes, file: Path, base: Path) -> Inventory:
+    tree = placed(content, file, _FORM)
     problems = _secrets_in(tree)
     plain = _plain(tree, (), problems)
     inventory: Inventory | None = None
     if not problems:
         try:
-            inventory = Inventory.model_validate(
-                plain | {"path": file}, context={"base": file.resolve().parent}
-            )
+            inventory = Inventory.model_validate(plain | {"path": file}, context={"base": base})
         except ValidationError as error:
             problems = problems_of(error, Inventory)
     if inventory is None:

@@ -60,21 +60,35 @@ def read_placed(file: Path, form: Form) -> CommentedMap:
 
     :raises ConfigurationError: it cannot be read, is not YAML, or holds something else or too much.
     """
+    return placed(content_of(file, form), file, form)
+
+
+def content_of(file: Path, form: Form) -> bytes:
+    """Return the bytes of ``file``. :raises ConfigurationError: it cannot be read, or is too long."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_LARGEST_FILE + 1)
-        if len(content) > _LARGEST_FILE:
-            raise form.is_none(file, f"it is longer than {_LARGEST_FILE} bytes")
+    except OSError as error:
+        raise ConfigurationError(
+            f"The {form.what} {file} cannot be read: {error.strerror}.", hint=form.another
+        ) from None
+    if len(content) > _LARGEST_FILE:
+        raise form.is_none(file, f"it is longer than {_LARGEST_FILE} bytes")
+    return content
+
+
+def placed(content: bytes, file: Path, form: Form) -> CommentedMap:
+    """Return the mapping that ``content`` holds; it knows the line of each of its keys in ``file``.
+
+    :raises ConfigurationError: it is not YAML, or holds something else or too much.
+    """
+    try:
         text = content.decode("utf-8-sig")
         _check_depth(text, file, form)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReusedAnchorWarning)  # as `load_plain` does
             tree = YAML().load(text)
         _expanded(tree, file, form, {})
-    except OSError as error:
-        raise ConfigurationError(
-            f"The {form.what} {file} cannot be read: {error.strerror}.", hint=form.another
-        ) from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{file} is not a text file: {error}.", hint=form.another) from None
     except MarkedYAMLError as error:

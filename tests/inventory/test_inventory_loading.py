@@ -434,3 +434,10 @@ def test_a_system_is_real_where_anything_of_it_is(write, controllers: str, host:
         f"    hosts:\n      one: {{system: central, {host}}}\n"
     )
     assert load_inventory(write(text)).lab().is_real("central") is real
+
+
+def test_a_file_that_was_changed_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "inventory.yaml"
+    for name in ("one", "two", "one"):
+        file.write_text(f"version: 1\ndefault_lab: {name}\nlabs:\n  {name}:\n    hosts: {{}}\n")
+        assert load_inventory(file).default_lab == name
