@@ -59,6 +59,7 @@ ALLOWED: dict[str, set[str]] = {
         "record",
         "inventory",
         "cards.interlock",
+        "cards.update_count",
     },
     "recordings": {"errors", "hosts", "images", "judgement", "record", "cards"},
     "emulator": {

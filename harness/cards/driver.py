@@ -27,6 +27,7 @@ from harness.cards.tool_output import (
 )
 from harness.cards.tool_runner import ToolRunner
 from harness.cards.truth import UPDATE_FIELDS, CardTruth
+from harness.cards.update_count import UpdateCount
 from harness.errors import (
     CardLostError,
     ConfigurationError,
@@ -37,7 +38,7 @@ from harness.errors import (
 )
 from harness.hosts.permits import Permit
 from harness.hosts.protocol import Asked, CommandResult, Host
-from harness.hosts.sources import image_bytes
+from harness.hosts.sources import image_content
 from harness.judgement.records import Evidence, Promise, Subject
 from harness.judgement.values import Unknown
 from harness.leases.hold import LOCK_FOLDER
@@ -66,6 +67,7 @@ class CardDriver:
     :param upload_dir: folder on the host for images. :param locks: folder for the exclusive hold.
     :param settle: seconds that a card may take to answer after a reset.
     :param fence: raises unless the card may be written to now; asked before each write.
+    :param updates: counts the updates that the run has begun; None: all that this driver begins.
     """
 
     def __init__(
@@ -82,12 +84,21 @@ class CardDriver:
         locks: str = LOCK_FOLDER,
         settle: float = SETTLE,
         fence: Callable[[], None] = lambda: None,
+        updates: UpdateCount | None = None,
     ) -> None:
         self.host = host
         self.name = f"{host.name}/{entry.name}"
         self._entry = entry
         self._gate = Gate(
-            host.name, entry, real=real, allowed=allowed, tools=tools, locks=locks, sysfs=sysfs, fence=fence
+            host.name,
+            entry,
+            real=real,
+            allowed=allowed,
+            tools=tools,
+            locks=locks,
+            sysfs=sysfs,
+            fence=fence,
+            updates=updates,
         )
         self._record = Recorder(history)
         self._sysfs, self._reader = sysfs, CardReader(host, sysfs)
@@ -206,7 +217,7 @@ class CardDriver:
         :raises DeadlineError: the tool, or the card afterwards, took too long.
         :raises InfrastructureError: the host cannot take the image, has no tool, or the card is in use.
         """
-        content = _content(data)
+        content = image_content(data)
         parameters = {"image": self._stated(content, name, facts).to_json(), "name": name}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
             known = self._gate.image(content, name, facts)
@@ -247,7 +258,7 @@ class CardDriver:
         :raises NotOfferedError: the driver takes updates by ioctl only, and is not written to.
         :raises DeviceError: the driver of the card offers no such interface.
         """
-        content = _content(data)
+        content = image_content(data)
         stated = self._stated(content, name, facts)
         parameters = {"image": stated.to_json(), "name": name, "reporter": "firmware-upload"}
         with self._record.operation("flash", self.subject, parameters, promise) as intent:
@@ -481,17 +492,3 @@ class CardDriver:
             "kernel-log", self.subject, report.statement(), Evidence(report.lines, "dmesg"), intent
         )
         return report.auth_code
-
-
-def _content(data: bytes | Path) -> bytes:
-    """:raises ConfigurationError: it is neither the bytes of an image nor a file that can be read."""
-    if type(data) is bytes:
-        return data
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return b"".join((data,))  # the bytes that it holds, whatever it says of itself
-    if not isinstance(data, Path):
-        raise ConfigurationError(f"An image is bytes or a path, and not a {type(data).__name__}.")
-    try:
-        return image_bytes(data)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"The image {error.message}", hint=error.hint) from None

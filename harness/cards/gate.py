@@ -14,6 +14,7 @@ from harness.cards.generations import attributes_of
 from harness.cards.interlock import CardEntry, check, check_standing, check_wear, worn_out
 from harness.cards.tool_output import PID_MARK
 from harness.cards.truth import CardTruth
+from harness.cards.update_count import OwnCount, UpdateCount
 from harness.errors import HarnessBug, RefusedError
 from harness.hosts.permits import Authority, Permit
 from harness.images.facts import ImageFacts, image_facts
@@ -55,6 +56,7 @@ class Gate:
     :param tools: ``fpgasupdate``, ``rsu`` -> name or path on the host.
     :param locks: folder of the locks on the host. :param sysfs: where the host's sysfs is mounted.
     :param fence: raises unless the card may be written to now: asked before each permit that reaches it.
+    :param updates: counts the updates that the run has begun; None: all that this gate permits.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Gate:
         locks: str = LOCK_FOLDER,
         sysfs: str = "/sys",
         fence: Callable[[], None] = lambda: None,
+        updates: UpdateCount | None = None,
     ) -> None:
         self._host = host
         self._entry = entry
@@ -77,7 +80,7 @@ class Gate:
         self._locks = locks
         self._sysfs = sysfs
         self._fence = fence
-        self._begun = 0
+        self._updates = updates or OwnCount()
         self._known: tuple[bytes, ImageFacts] | None = None
 
     @property
@@ -124,11 +127,12 @@ class Gate:
 
     def wears(self, seen: CardTruth) -> None:
         """:raises RefusedError: the card's budget of updates is used up."""
-        check_wear(self._entry, seen, f"{self._host}/{self._entry.name}", self._begun)
+        begun = self._updates.begun(self._entry)
+        check_wear(self._entry, seen, f"{self._host}/{self._entry.name}", begun)
 
     def used_up(self, flash_count: Value[int]) -> str:
         """Return why the card's budget of updates allows no further one; empty where it does."""
-        return worn_out(self._entry, flash_count, self._begun)
+        return worn_out(self._entry, flash_count, self._updates.begun(self._entry))
 
     def upload(self, data: bytes, path: str) -> Permit:
         """Return the permit to put the image ``data`` at ``path``."""
@@ -205,9 +209,8 @@ class Gate:
         return held(argv, identity, self._locks)
 
     def _begin(self, argv: list[str]) -> Permit:
-        permit = _AUTHORITY.command("flash", self._host, argv, self._entry.name, self._fence)
-        self._begun += 1
-        return permit
+        self._updates.begin(self._entry)
+        return _AUTHORITY.command("flash", self._host, argv, self._entry.name, self._fence)
 
     def _device(self, address: str) -> str:
         return f"{self._sysfs}/bus/pci/devices/{address}"

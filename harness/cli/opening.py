@@ -85,7 +85,7 @@ def opened(
     entry, kept = chosen_lab(inventory, lab)
     host, card_entry = entry.card(card)
     with (
-        closing(leases_of(history.path.parent.name, reports)) as leases,
+        closing(leases_of(history.path.parent.name, reports, folder=history.path.parent.name)) as leases,
         running_lab(inventory, entry, scale, leases, kept=kept) as running,
     ):
         if leased:
@@ -104,6 +104,7 @@ def opened(
                 tools=host.tools.model_dump(),
                 upload_dir=host.upload_dir,
                 fence=partial(running.leases.check, card),
+                updates=running.leases.updates,
             )
         finally:
             reached.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from harness.cards.interlock import CardEntry
+from harness.cards.update_count import UpdateCount
 from harness.controlplane.changes import Change
 from harness.controlplane.cloud_protocol import ENDED, CloudReading, StrategyChange
 from harness.controlplane.gate import Gate, Permits, Place
@@ -32,8 +33,9 @@ class CloudGate(Gate):
         real: bool,
         allowed: Collection[str] = frozenset(),
         fence: Callable[[], None] = lambda: None,
+        updates: UpdateCount | None = None,
     ) -> None:
-        super().__init__(name, cards, real=real, allowed=allowed, fence=fence)
+        super().__init__(name, cards, real=real, allowed=allowed, fence=fence, updates=updates)
         self._cloud = cloud
         self._subclouds: dict[str, tuple[Gate, Reading]] = {}
 

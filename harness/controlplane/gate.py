@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from harness.cards.interlock import CardEntry, Irreversible, Standing, check, check_standing, worn_out
+from harness.cards.update_count import OwnCount, UpdateCount
 from harness.controlplane.changes import Change
 from harness.controlplane.cloud_protocol import StrategyChange
 from harness.controlplane.covered import IMAGES, UPLOADED, check_covered
@@ -80,6 +81,7 @@ class Gate:
     :param real: whether they are real hardware. :param allowed: what ``--hil-irreversible`` names.
     :param above: of a subcloud: the gate of its system controller, and what that shows of images.
     :param fence: raises unless its cards may be changed now; asked before each permit.
+    :param updates: counts the updates that the run has begun; None: all that this gate permits.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Gate:
         allowed: Collection[str] = frozenset(),
         above: tuple[Gate, Reading] | None = None,
         fence: Callable[[], None] = lambda: None,
+        updates: UpdateCount | None = None,
     ) -> None:
         self.name = name
         self._above = above
@@ -101,8 +104,7 @@ class Gate:
         self._known: dict[str, Irreversible] = {}
         self._read: Callable[[str], Value[bytes]] = lambda uuid: Unknown("nobody reads images")
         self._look: Look = lambda card: None
-        #: Card -> updates of it that were permitted in this run.
-        self._begun: Counter[str] = Counter()
+        self._updates = updates or OwnCount()
 
     def read_with(self, read: Callable[[str], Value[bytes]]) -> None:
         """Judge images that somebody else has uploaded by what ``read`` gives of a uuid, each time anew."""
@@ -202,14 +204,17 @@ class Gate:
             entry, name, due = self._cards[place], self._named(place), owed.get(place, 0)
             seen = self._look(entry) if entry.wear and due else None
             count = seen.flash_count if seen is not None else Unknown("nobody here can read it")
+            begun = self._updates.begun(entry) if due else 0
             for further in range(due if entry.wear else 0):
                 later = count if isinstance(count, Unknown) else count + further
-                if reason := worn_out(entry, later, self._begun[name] + further):
+                if reason := worn_out(entry, later, begun + further):
                     raise RefusedError(
                         f"{name} is owed {due} updates, and {reason}; nothing was changed.",
                         hint="`wear` of the card in the inventory says how many updates it may have.",
                     )
-            self._begun[name] += due
+        for place in places:
+            if due := owed.get(place, 0):
+                self._updates.begin(self._cards[place], due)
 
     # -- what a change brings -------------------------------------------------------------------------
 

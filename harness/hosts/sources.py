@@ -53,6 +53,23 @@ def image_bytes(path: Path) -> bytes:
     )
 
 
+def image_content(image: bytes | Path) -> bytes:
+    """Return the bytes of an image that is given as such, or as the file that holds it.
+
+    :raises ConfigurationError: it is neither, or the file cannot be read.
+    """
+    if type(image) is bytes:
+        return image
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return b"".join((image,))  # the bytes that it holds, whatever it says of itself
+    if not isinstance(image, Path):
+        raise ConfigurationError(f"An image is bytes or a path, and not a {type(image).__name__}.")
+    try:
+        return image_bytes(image)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The image {error.message}", hint=error.hint) from None
+
+
 @contextmanager
 def opened(source: bytes | Path) -> Iterator[tuple[BinaryIO, int, str]]:
     """Give a stream at its beginning, its size in bytes and the SHA-256 of what it holds.

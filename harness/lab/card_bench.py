@@ -53,6 +53,7 @@ class CardBench:
             upload_dir=self.host.upload_dir,
             settle=SETTLE if self.host.real else _EMULATED_SETTLE,
             fence=partial(self.lab.leases.check, self.name),
+            updates=self.lab.leases.updates,
         )
 
 

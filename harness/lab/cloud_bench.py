@@ -133,7 +133,8 @@ class CloudBench:
             for card in host.cards.values()
         }
         real, fence = self._lab.entry.is_real(self.name), partial(self._lab.leases.check_system, self.name)
-        return CloudGate(self.name, cards, asked, real=real, allowed=allowed, fence=fence)
+        updates = self._lab.leases.updates
+        return CloudGate(self.name, cards, asked, real=real, allowed=allowed, fence=fence, updates=updates)
 
     def _system(self, name: str, region: str, gated: MakeGate, allowed: frozenset[str]) -> SystemBench:
         opened = SystemBench(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.errors import UnreachableError
 from harness.lab.health import LabHealth
+from harness.lab.wearing import RunUpdates
 
 if TYPE_CHECKING:
     from harness.hosts.access import Access
@@ -48,15 +49,17 @@ def leases_of(
     *,
     wait: float = 0.0,
     worker: bool = False,
+    folder: str = "",
 ) -> LeaseHolder:
     """Return what holds the leases of this process, in the run of that name; nothing is opened yet.
 
+    :param folder: the name of the folder that all processes of the run share; empty: this is all of it.
     :param wait: seconds that a card which somebody else has is waited for. :param worker: another process of
         the run, which outlives this one, takes the places of labgrid.
     The rest as for :func:`harness.leases.store.leases_url`.
     """
     from harness.leases.holder import LeaseHolder
-    from harness.leases.owner import this_process
+    from harness.leases.owner import run_of, this_process
     from harness.leases.places import Places
 
     def opened() -> LeaseStore:
@@ -66,7 +69,7 @@ def leases_of(
 
     owner = this_process(run)
     places = Places(run, None if worker else lambda: LeaseHolder(opened, owner, wait=wait))
-    return LeaseHolder(opened, owner, wait=wait, places=places)
+    return LeaseHolder(opened, owner, wait=wait, places=places, run=run_of(folder, owner))
 
 
 def _connected(host: Host, access: Callable[[str], Access | None]) -> closing[Reached]:
@@ -95,6 +98,8 @@ class LabLeases:
         self.reason = _REASON
         #: How far its cards are to be trusted; asked before one is written to.
         self.health = LabHealth(entry, self._shared_key, holder)
+        #: The updates of its cards that this run has begun.
+        self.updates = RunUpdates(entry, self._shared_key, holder)
 
     def _shared_key(self, name: str) -> str | None:
         host, card = self._entry.card(name)

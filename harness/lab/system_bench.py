@@ -20,6 +20,7 @@ from harness.record.operations import Recording, record_refusal, recorded_operat
 
 if TYPE_CHECKING:
     from harness.cards.interlock import CardEntry
+    from harness.cards.update_count import UpdateCount
     from harness.controlplane.changes import WayIn
     from harness.controlplane.driver import SystemDriver
     from harness.controlplane.gate import Gate
@@ -54,6 +55,7 @@ class MakeGate(Protocol):
         real: bool,
         allowed: frozenset[str],
         fence: Callable[[], None],
+        updates: UpdateCount,
     ) -> Gate:
         """Return it."""
         ...
@@ -176,6 +178,7 @@ class SystemBench:
                     sysfs=entry.sysfs,
                     settle=SETTLE if entry.real else _EMULATED_SETTLE,
                     fence=partial(self._lab.leases.check, f"{name}/{card.name}"),
+                    updates=self._lab.leases.updates,
                 )
                 yield driver.name, PlacedCard(driver, self.hostnames[name])
 
@@ -188,7 +191,8 @@ class SystemBench:
         }
         real = self._lab.entry.is_real(self.name)
         fence = partial(self._lab.leases.check_system, self.name)
-        return (gated or Gate)(self.name, entries, real=real, allowed=allowed, fence=fence)
+        updates = self._lab.leases.updates
+        return (gated or Gate)(self.name, entries, real=real, allowed=allowed, fence=fence, updates=updates)
 
     def _driver(self) -> SystemDriver:
         from harness.controlplane.driver import SystemDriver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from harness.errors import ConfigurationError
@@ -46,7 +47,8 @@ def system_driver(
         for card in host.cards.values()
     }
     real = lab.entry.is_real(name)
-    gate = Gate(name, cards, real=real, allowed=allowed, fence=lambda: lab.leases.check_system(name))
+    fence, updates = partial(lab.leases.check_system, name), lab.leases.updates
+    gate = Gate(name, cards, real=real, allowed=allowed, fence=fence, updates=updates)
     clock = lab.bench.lab_time if controller.emulated is not None and lab.bench is not None else None
     return SystemDriver(_way(lab, controller, own, way, region), gate, history, clock=clock)
 

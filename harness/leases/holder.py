@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import InfrastructureError, LeasedError, LeaseLostError
+from harness.leases.owner import run_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from harness.leases.owner import Owner
+    from harness.leases.owner import Owner, RunKey
     from harness.leases.places import Places
     from harness.leases.store import Lease, LeaseStore
 
@@ -30,7 +31,8 @@ class LeaseHolder:
 
     :param store: opens the database, on first use. :param owner: who has the leases. :param ttl: seconds.
     :param wait: seconds that somebody else may go on to have a card that is wanted. :param places: what the
-        run has of labgrid's places; given back with the rest when it ends.
+        run has of labgrid's places; given back with the rest when it ends. :param run: what tells the run to
+        all of its processes; None: the owner is all of it.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class LeaseHolder:
         ttl: float = TTL,
         wait: float = 0.0,
         places: Places | None = None,
+        run: RunKey | None = None,
     ) -> None:
         self.owner = owner
+        self.run = run or run_of("", owner)
         self.places = places
         self._wait = wait
         self._open = store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,22 @@ class Owner:
 
     def __str__(self) -> str:
         return f"{self.name} (process {self.pid} on {self.machine})" if self.pid else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What tells a run from all others, to all of its processes.
+
+    ``name``: that of the folder which they share; of a process that is all of its run: one of its own.
+    """
+
+    name: str
+    machine: str
+
+
+def run_of(folder: str, owner: Owner) -> RunKey:
+    """Return the run of which ``owner`` is a process; ``folder`` is empty where it is all of the run."""
+    return RunKey(folder or f"{owner.pid}-{secrets.token_hex(16)}", owner.machine)
 
 
 def this_process(run: str) -> Owner:

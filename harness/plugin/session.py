@@ -80,8 +80,8 @@ class HilSession:
 
         said: str | None = self._config.getoption("hil_leases")
         index, wait = (self._config.getoption(name) for name in ("hil_store", "hil_lease_wait"))
-        worker = bool(self.worker)
-        holder = leases_of(self.run_dir.name, self.run_dir.parent, said, index, wait=wait, worker=worker)
+        worker, name = bool(self.worker), self.run_dir.name
+        holder = leases_of(name, self.run_dir.parent, said, index, wait=wait, worker=worker, folder=name)
         self._open.callback(holder.close)
         return holder
 
@@ -319,6 +319,7 @@ class HilSession:
                 upload_dir=host.upload_dir,
                 settle=SETTLE if host.real else _EMULATED_SETTLE,
                 fence=partial(self._fence, name),
+                updates=self.lab.leases.updates,
             )
         return self._cards[name]
 

@@ -19,7 +19,7 @@ VARIABLE: Final = "HIL_STORE"
 NONE: Final = "none"
 FILE_NAME: Final = "index.sqlite"
 #: Newest form of the tables: the name of the last file in migrations/versions.
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _BUSY_SECONDS: Final = 30.0
 _DIALECTS: Final = ("sqlite", "postgresql")

@@ -1,4 +1,4 @@
-"""The tables: runs, their devices, scenarios, what was judged, the evidence; leases and health of cards."""
+"""The tables: runs, their devices, scenarios, what was judged, the evidence; leases, health, updates."""
 
 from __future__ import annotations
 
@@ -186,4 +186,16 @@ HEALTH_CHANGES: Final = Table(
     Column("reason", Text, nullable=False),
     Column("run", String(128), nullable=False),
     Column("evidence", Text, nullable=False),
+)
+#: How many updates of a card a run has begun, in all its processes; a run is told as in RUNS.
+UPDATES: Final = Table(
+    "updates",
+    METADATA,
+    Column("id", _Key, primary_key=True),
+    Column("run", String(128), nullable=False),
+    Column("machine", String(255), nullable=False),
+    Column("card", String(255), nullable=False),
+    Column("begun", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+    UniqueConstraint("run", "machine", "card"),
 )
