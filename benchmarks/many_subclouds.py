@@ -23,6 +23,7 @@ from benchmarks import labs
 from benchmarks.rows import Row, Samples, in_turn, seconds_of
 from harness.cli import status
 from harness.cli.form import Form
+from harness.cli.remembered import Remembered
 from harness.cli.status_text import show
 from harness.controlplane.connections import Body, form_body, json_body
 from harness.controlplane.session import Session
@@ -140,7 +141,7 @@ class _Cloud:
 
 def _status(lab: RunningLab, names: Sequence[str]) -> Callable[[], None]:
     """Return what `hil status` of these systems does each time."""
-    memory = status._Memory()
+    memory = Remembered()
     wanted, asked = status._chosen(list(names), lab.entry)
     watch = Watch(lab, asked, memory)
 

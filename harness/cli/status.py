@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from harness.cli.form import Form, FormOption
+from harness.cli.remembered import Remembered
 from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -23,30 +22,10 @@ if TYPE_CHECKING:
     from harness.lab.background import BackgroundLab
     from harness.lab.watch import Watch
 
-R = TypeVar("R", bound="Record")
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _EPILOG: Final = "Examples:  hil status subcloud4    hil status --way cli -o json    hil status --every 10"
-#: Records that are remembered, so that one who watches for days is not slowed down by the first.
-_KEPT: Final = 20_000
 #: What the row of a system is about that does not answer.
 ANSWER: Final = "answer"
-
-
-@dataclass
-class _Memory:
-    """Keeps the latest records; nothing of a status is written anywhere. Used by several threads."""
-
-    records: deque[Record] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    _count: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, record: R) -> R:
-        """Keep ``record``; return it numbered, with its time."""
-        with self._lock:
-            self._count += 1
-            numbered = replace(record, seq=self._count, time=time.time())
-            self.records.append(numbered)
-        return numbered
 
 
 @app.command(epilog=_EPILOG)
@@ -72,7 +51,7 @@ def status(
     loaded = load_inventory(inventory)
     entry, kept = chosen_lab(loaded, lab)
     wanted, asked = _chosen(system or [], entry)
-    memory = _Memory()
+    memory = Remembered()
     stays = kept.runs()
 
     @contextmanager
@@ -119,7 +98,7 @@ def _looks(
     opened: Callable[[], AbstractContextManager[Watch]],
     kept: BackgroundLab | None,
     asked: Collection[str],
-    memory: _Memory,
+    memory: Remembered,
     wanted: Collection[str],
 ) -> Generator[list[Row], None, None]:
     """Yield rows again and again; where every system is silent, the lab is opened again for the next ones.
@@ -138,12 +117,14 @@ def _looks(
             yield [replace(row, truth=why) if row.what == ANSWER else row for row in rows]
 
 
-def _look(watch: Watch, memory: _Memory, wanted: Collection[str]) -> list[Row]:
+def _look(watch: Watch, memory: Remembered, wanted: Collection[str]) -> list[Row]:
     from harness.judgement.model import VerdictKind
     from harness.judgement.side_by_side import Row, side_by_side
 
-    failed: Mapping[str, str] = watch.look()
-    rows = side_by_side([*_told(memory.records), *memory.records])
+    with memory.look():
+        failed: Mapping[str, str] = watch.look()
+    records = memory.records
+    rows = side_by_side([*_told(records), *records])
     silent = [Row(name, ANSWER, "nothing", why, VerdictKind.UNVERIFIABLE) for name, why in failed.items()]
     return [*(row for row in rows if row.device in wanted), *silent]
 

@@ -79,11 +79,20 @@ def _rows(story: SystemStory, look: Look) -> Iterator[Row]:
         *check_applied(story),
         *check_update_alarm(story),
     ]
-    last = [verdict for verdict in verdicts if max(verdict.records, default=0) >= look.seq]
+    last = [verdict for verdict in verdicts if _is_of(look, verdict)]
     for card in look.cards:
         yield from _fields(story, look, card)
         yield from (_row(card, "image", v) for v in last if _card(look, v) == card)
     yield from (_row(story.name, _WHAT[v.checker], v) for v in last if v.checker in _WHAT)
+
+
+def _is_of(look: Look, verdict: Verdict) -> bool:
+    """Whether a verdict is on what was said in a look, or was missing in it.
+
+    An image that was said to be written in an earlier one may be judged by what the card shows in this one.
+    """
+    records = verdict.records[:1] if verdict.checker == "image-state" else verdict.records
+    return max(records, default=0) >= look.seq
 
 
 def _card(look: Look, verdict: Verdict) -> str:

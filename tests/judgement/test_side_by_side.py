@@ -48,6 +48,15 @@ class TestSideBySide:
         one.look()
         assert {row.verdict for row in side_by_side(one.records)} == {MATCH}
 
+    def test_what_was_said_before_and_is_judged_by_the_last_look_has_no_row_of_its_own(self) -> None:
+        cloud = Cloud("sub")
+        cloud.upload(IMAGE_11)
+        cloud.write("sub", "image-11", {}, boot=False)  # whether it was written shows with the next boot
+        for _ in range(3):
+            cloud.look()
+        said = [row for row in side_by_side(cloud.records) if "is completed" in row.said]
+        assert [row.verdict for row in said] == [VerdictKind.UNVERIFIABLE]
+
     def test_a_subcloud_whose_cards_nobody_read_has_a_row_too(self, one: Cloud) -> None:
         one["sub"].read = False
         one.look()
