@@ -231,6 +231,18 @@ def packages_of_missing_libraries(program: Path) -> list[str]:
     return [name.replace(".so.", "").replace("_", "-") for name in names]
 
 
+def libraries_below(root: Path) -> list[Path]:
+    """Return the libraries of packages unpacked below ``root``: some still bring theirs in ``/lib``."""
+    found = (path for part in ("usr/lib", "lib") for path in root.glob(f"{part}/**/*.so*"))
+    return sorted(path for path in found if path.is_file())
+
+
+def library_path(root: Path) -> dict[str, str]:
+    """Return the variable by which programs unpacked below ``root`` find the libraries there."""
+    folders = sorted({str(path.parent) for path in libraries_below(root)})
+    return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
+
+
 def _run(command: Sequence[str], *, folder: Path | None = None) -> str:
     try:
         done = subprocess.run(

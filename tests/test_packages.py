@@ -186,6 +186,16 @@ def test_libraries_that_a_program_does_not_find_are_named_by_package(machine: Ma
     assert packages.packages_of_missing_libraries(Path("any")) == ["libwrap0", "libnss-x1"]
 
 
+def test_libraries_are_found_in_both_places_where_packages_bring_them(tmp_path: Path) -> None:
+    for name in ("usr/lib/x86_64-linux-gnu/libgpgme.so.11", "lib/x86_64-linux-gnu/libdevmapper.so.1.02.1"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "usr/lib/os-release").touch()
+    assert packages.library_path(tmp_path) == {
+        "LD_LIBRARY_PATH": f"{tmp_path}/lib/x86_64-linux-gnu:{tmp_path}/usr/lib/x86_64-linux-gnu"
+    }
+
+
 def test_many_processes_unpack_it_once(machine: Machine) -> None:
     code = (
         "import sys; from pathlib import Path; from harness.packages import unpacked; "

@@ -21,6 +21,7 @@ from harness.lab.bench import Bench
 from harness.packages import (
     PackageError,
     installed,
+    libraries_below,
     packages_of_missing_libraries,
     tools_folder,
     unpacked,
@@ -84,7 +85,7 @@ def program_environment() -> dict[str, str]:
 def _libraries(root: Path) -> list[str]:
     """Return the packages of what the unpacked programs and libraries lack; busybox is a static one."""
     programs = [root / folder / name for folder in _FOLDERS for name in PACKAGES if name != "busybox"]
-    found = [path for path in (*programs, *root.glob("usr/lib/*/*.so.*")) if path.is_file()]
+    found = [path for path in (*programs, *libraries_below(root)) if path.is_file()]
     return sorted({package for path in found for package in packages_of_missing_libraries(path)})
 
 

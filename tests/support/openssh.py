@@ -14,7 +14,14 @@ import paramiko
 import pytest
 from support.processes import kill_all_with
 
-from harness.packages import PackageError, installed, packages_of_missing_libraries, tools_folder, unpacked
+from harness.packages import (
+    PackageError,
+    installed,
+    library_path,
+    packages_of_missing_libraries,
+    tools_folder,
+    unpacked,
+)
 from harness.registry.ports import free_port
 
 UNPACKED = tools_folder() / "openssh"
@@ -39,12 +46,8 @@ def find_sshd() -> tuple[Path, dict[str, str]]:
             "Install openssh-server, or give this machine access to its package archive.",
             pytrace=False,
         )
-    libraries = {str(path.parent) for path in root.glob("usr/lib/**/*.so*")}
     wrapper = next(root.glob("usr/lib/**/libnss_wrapper.so"))
-    return root / "usr/sbin/sshd", {
-        "LD_LIBRARY_PATH": ":".join(sorted(libraries)),
-        "LD_PRELOAD": str(wrapper),
-    }
+    return root / "usr/sbin/sshd", library_path(root) | {"LD_PRELOAD": str(wrapper)}
 
 
 def _has_user(name: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from harness.packages import PackageError, packages_of_missing_libraries, tools_folder, unpacked
+from harness.packages import PackageError, library_path, packages_of_missing_libraries, tools_folder, unpacked
 from harness.registry.ports import free_port
 
 UNPACKED = tools_folder() / "postgresql"
@@ -130,8 +130,7 @@ def _programs() -> tuple[Path, dict[str, str]]:
             "package archive.",
             pytrace=False,
         )
-    libraries = {str(path.parent) for path in root.glob("usr/lib/**/*.so*")}
-    return _newest(root), {"LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+    return _newest(root), library_path(root)
 
 
 def _newest(root: Path) -> Path:

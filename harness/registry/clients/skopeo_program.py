@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.packages import packages_of_missing_libraries, provide
+from harness.errors import BlockedError
+from harness.packages import libraries_below, library_path, packages_of_missing_libraries, provide
 from harness.registry.clients.program import run_program
 
 PACKAGE = PROGRAM = "skopeo"
@@ -68,16 +69,24 @@ class Skopeo:
 def find_skopeo(*, install: bool = True) -> Skopeo:
     """Return Debian's skopeo; see :func:`harness.packages.provide`.
 
-    :raises BlockedError: it is not here and cannot be got.
+    :raises BlockedError: it is not here and cannot be got, or lacks what it needs to start.
     """
     path = provide(PROGRAM, PACKAGE, install=install, also=_libraries)
     # Unpacked, it finds its libraries beside it; installed, where all libraries are.
-    folders = sorted({str(each.parent) for each in path.parents[1].glob("lib/*/*.so.*")})
-    unpacked = path.parents[2] != Path("/")
-    return Skopeo(path, {"LD_LIBRARY_PATH": ":".join(folders)} if unpacked and folders else {})
+    root = path.parents[2]
+    if root == Path("/"):
+        return Skopeo(path)
+    skopeo = Skopeo(path, library_path(root))
+    said = skopeo.run(["--version"], root, deadline=_VERSION_SECONDS)
+    if said.exit_code != 0:
+        raise BlockedError(
+            f"{PROGRAM} does not start from {root}: {said.text.strip()}.",
+            hint=f"Install it:  sudo apt-get install {PACKAGE}",
+        )
+    return skopeo
 
 
 def _libraries(root: Path) -> list[str]:
     """Return the packages of what the unpacked program and its libraries lack."""
-    found = [root / "usr/bin" / PROGRAM, *root.glob("usr/lib/*/*.so.*")]
+    found = [root / "usr/bin" / PROGRAM, *libraries_below(root)]
     return sorted({package for path in found for package in packages_of_missing_libraries(path)})

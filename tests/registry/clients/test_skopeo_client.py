@@ -9,6 +9,7 @@ from support.processes import alive, wait_until
 
 from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.registry.assembled import ACCOUNT, RegistryLab
+from harness.registry.clients import skopeo_program
 from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination, Report
 from harness.registry.clients.skopeo import SkopeoPush, once, pull, retrying
@@ -47,6 +48,16 @@ def skopeo() -> Skopeo:
 @pytest.fixture
 def surroundings(tmp_path: Path) -> Surroundings:
     return Surroundings(tmp_path / "work")
+
+
+def test_one_that_lacks_what_it_needs_is_blocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "usr/bin/skopeo"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho 'skopeo: error while loading: libx.so.1'; exit 127\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(skopeo_program, "provide", lambda *words, **given: program)
+    with pytest.raises(BlockedError, match=r"does not start from .*: .* loading: libx\.so\.1\."):
+        find_skopeo()
 
 
 def destination(lab: RegistryLab) -> Destination:
