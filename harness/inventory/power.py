@@ -24,8 +24,9 @@ class PowerCommand(Entry):
 
 
 class RedfishPower(Entry):
-    """A host's controller that speaks Redfish, at the ``url`` of its service, without ``/redfish/v1``.
+    """A host's controller that speaks Redfish, at the ``url`` of its service, with ``/redfish/v1`` or not.
 
+    Any other path in ``url`` is the prefix below which a reverse proxy has the service.
     ``system``: id or path of the computer; may be left out where the controller has one only. ``ca_file``:
     the authority of its certificate; ``insecure``: anybody's certificate is taken. ``login``: with each
     request (``basic``), or once for a ``session``.
@@ -42,6 +43,8 @@ class RedfishPower(Entry):
     @model_validator(mode="after")
     def _holds(self) -> RedfishPower:
         _must_be_password(self.credentials)
+        if set(self.url) & {"?", "#"}:
+            raise EntryError("has a query or a fragment; a service's address has none", "url")
         if self.insecure and self.ca_file:
             raise EntryError("contradicts 'insecure', which checks no certificate", "ca_file")
         return self

@@ -148,6 +148,7 @@ def test_power_is_switched_in_one_way(tmp_path: Path, entry: str, way: str) -> N
         (REDFISH.replace("env: BMC", "agent: true"), "the controller asks for a password"),
         (REDFISH.replace("user: lab", "user: lab, insecure: true, ca_file: x"), "contradicts 'insecure'"),
         (REDFISH.replace("user: lab", "user: lab, pasword: canary-1"), "power.redfish.pasword: unknown key"),
+        (REDFISH.replace("https://bmc", "https://bmc/?id=1"), "power.redfish.url: has a query or a fragment"),
         (REDFISH.replace("https://bmc", "https://lab:canary-1@bmc"), "move them to 'user' and 'credentials'"),
         ("{command: {off: ipmitool -P canary-1 power off, on: x}}", "hands a password to a command"),
     ],

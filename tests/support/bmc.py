@@ -29,9 +29,14 @@ class Machine:
 
 
 class Bmc:
-    """A controller on a port; ``access`` is how it is reached."""
+    """A controller on a port; ``access`` is how it is reached.
 
-    def __init__(self, machine: Machine, tls: LabAuthority | None = None) -> None:
+    ``prefix``: below which a reverse proxy has it, and nothing else; ``rewrites``: it puts that into links.
+    """
+
+    def __init__(
+        self, machine: Machine, tls: LabAuthority | None = None, prefix: str = "", *, rewrites: bool = False
+    ) -> None:
         self.machine = machine
         self.requests: list[tuple[str, str]] = []
         controllers: dict[int, Any] = {}
@@ -39,7 +44,19 @@ class Bmc:
 
         async def noting(scope: Any, receive: Any, send: Any) -> None:
             self.requests.append((scope["method"], scope["path"]))
-            await served(scope, receive, send)
+            beyond = scope["path"].removeprefix(prefix) if scope["path"].startswith(prefix) else "/not/here"
+            links = (b'"/redfish', b'"' + prefix.encode() + b"/redfish")
+
+            async def rewriting(message: Any) -> None:
+                if rewrites and message["type"] == "http.response.body":
+                    message = message | {"body": message.get("body", b"").replace(*links)}
+                if rewrites and message["type"] == "http.response.start":
+                    kept = [(k, v) for k, v in message["headers"] if k.lower() != b"content-length"]
+                    moved = [(k, prefix.encode() + v if k.lower() == b"location" else v) for k, v in kept]
+                    message = message | {"headers": moved}
+                await send(message)
+
+            await served(scope | {"path": beyond}, receive, rewriting)
 
         identity = tls.issue("bmc") if tls else None
         self._serving = Serving(noting, "127.0.0.1", 0, tls=identity)

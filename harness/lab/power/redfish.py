@@ -15,7 +15,17 @@ from urllib.parse import urlsplit
 
 from harness.errors import ConfigurationError, InfrastructureError, UnreachableError
 from harness.lab.power.access import RedfishAccess
-from harness.lab.power.redfish_forms import SESSIONS, SYSTEMS, System, only_member, system_of, told
+from harness.lab.power.redfish_forms import (
+    SESSIONS,
+    SYSTEMS,
+    System,
+    below,
+    local_path,
+    only_member,
+    service_root,
+    system_of,
+    told,
+)
 from harness.lab.power.switch import Power, Reading
 
 if TYPE_CHECKING:
@@ -27,6 +37,9 @@ _ANSWER_SECONDS: Final = 20.0
 _LONGEST_ANSWER: Final = 1 << 20
 #: What may be over in a moment: too many requests, and a gateway or service that is not there now.
 _NOT_NOW: Final = (429, 502, 503, 504)
+_NOT_FOUND: Final = (
+    "Check `url` and `system` of `power: redfish`: the service is looked for below `url`, at /redfish/v1."
+)
 
 
 class Redfish:
@@ -36,6 +49,7 @@ class Redfish:
         self._name = name
         self._access = access
         self._client: httpx.Client | None = None
+        self._origin, self._prefix = service_root(access.url)
         self._session = ""
         self._path = ""
 
@@ -66,7 +80,7 @@ class Redfish:
                 import httpx
 
                 with suppress(httpx.HTTPError):
-                    client.delete(self._session, timeout=5.0)
+                    client.delete(below(self._prefix, self._session), timeout=5.0)
             client.close()
 
     def _system(self, seconds: float) -> System:
@@ -94,7 +108,7 @@ class Redfish:
         access = self._access
         basic = None if access.session else httpx.BasicAuth(access.user, access.password)
         client = httpx.Client(
-            base_url=access.url,
+            base_url=self._origin,
             verify=_trust(access),
             auth=basic,
             headers={"OData-Version": "4.0", "Accept-Encoding": "identity"},
@@ -105,7 +119,7 @@ class Redfish:
                 login = {"UserName": access.user, "Password": access.password}
                 said, _ = self._request(client, "POST", SESSIONS, seconds, login)
                 client.headers["X-Auth-Token"] = said.get("X-Auth-Token", "")
-                self._session = urlsplit(said.get("Location", "")).path
+                self._session = local_path(urlsplit(said.get("Location", "")).path)
         except BaseException:
             client.close()
             raise
@@ -117,6 +131,7 @@ class Redfish:
     ) -> tuple[httpx.Headers, bytes]:
         import httpx
 
+        path = below(self._prefix, path)
         timeout = min(seconds, _ANSWER_SECONDS)
         end = time.monotonic() + timeout
         try:
@@ -139,7 +154,8 @@ class Redfish:
                 hint="Check user and credentials of `power: redfish` in the inventory; some services want "
                 "`login: session`.",
             )
-        raise (UnreachableError if answer.status_code in _NOT_NOW else InfrastructureError)(text)
+        hint = _NOT_FOUND if answer.status_code == 404 else ""
+        raise (UnreachableError if answer.status_code in _NOT_NOW else InfrastructureError)(text, hint=hint)
 
     def _whole(self, answer: httpx.Response, end: float) -> bytes:
         """Return the body of an answer.

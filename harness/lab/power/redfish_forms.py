@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from harness.errors import BlockedError, InfrastructureError
 from harness.lab.power.switch import Power, Reading
@@ -18,6 +20,7 @@ _RESET: Final = "#ComputerSystem.Reset"
 _RESET_TYPES: Final[Mapping[Power, tuple[str, ...]]] = {"off": ("ForceOff",), "on": ("On", "ForceOn")}
 _STATES: Final[Mapping[str, Power]] = {"On": "on", "Off": "off"}
 _LONGEST: Final = 300
+_ROOT: Final = re.compile(r"/redfish(?:/v1)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def document(data: bytes, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InfrastructureError(
             f"{what} is no Redfish document: {data[:60].decode(errors='replace')!r}.",
-            hint="Is `url` that of the controller, without a path?",
+            hint="Is `url` that of the controller? Its service is looked for below it, at /redfish/v1.",
         )
     return found
 
@@ -79,6 +82,21 @@ def only_member(data: bytes) -> str:
             hint="Say which one: `power: {redfish: {system: ...}}`.",
         )
     return paths[0]
+
+
+def service_root(url: str) -> tuple[str, str]:
+    """Return the origin of a service and the prefix below which a reverse proxy has it, mostly empty.
+
+    ``url`` may end with ``/redfish`` or ``/redfish/v1``, as DSP0266 has the root itself.
+    """
+    parts = urlsplit(url)
+    prefix = _ROOT.sub("", parts.path.rstrip("/")).rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}", prefix
+
+
+def below(prefix: str, path: str) -> str:
+    """Return a path of a service as its proxy has it; that may have put its prefix there already."""
+    return path if path.startswith(f"{prefix}/") else f"{prefix}{path}"
 
 
 def local_path(value: object) -> str:

@@ -47,6 +47,38 @@ def test_the_computer_may_be_named(bmc: Any, system: str) -> None:
     assert {path for _, path in bmc.requests} == {SYSTEM}
 
 
+@pytest.mark.parametrize("tail", ["", "/", "/redfish", "/redfish/v1", "/redfish/v1/"])
+def test_the_root_of_the_service_may_be_named(bmc: Any, tail: str) -> None:
+    assert state_of(power(replace(bmc.access, url=bmc.access.url + tail))) == "on"
+    assert ("GET", SYSTEM) in bmc.requests
+
+
+@pytest.mark.parametrize("rewrites", [False, True], ids=["links as they are", "links rewritten"])
+@pytest.mark.parametrize("system", ["", "1", SYSTEM])
+@pytest.mark.parametrize("tail", ["", "/redfish/v1/"])
+def test_a_service_behind_a_reverse_proxy_is_asked_below_its_prefix(
+    system: str, tail: str, rewrites: bool
+) -> None:
+    machine = Machine()
+    with Bmc(machine, prefix="/bmc/7", rewrites=rewrites) as bmc:
+        url = f"{bmc.access.url}/bmc/7{tail}"
+        carry_out(power(replace(bmc.access, url=url, system=system, session=True)), "off")
+    assert not machine.powered
+    assert all(path.startswith("/bmc/7/redfish/v1/") for _, path in bmc.requests), bmc.requests
+    methods = [method for method, path in bmc.requests if "Sessions" in path]
+    assert methods == ["POST", "DELETE"], "the session is ended where it was begun"
+
+
+def test_a_prefix_that_is_wrong_is_told_with_the_place_that_was_asked() -> None:
+    with Bmc(Machine(), prefix="/bmc/7") as bmc:
+        wrong = replace(bmc.access, url=f"{bmc.access.url}/bmc/8")
+        with pytest.raises(
+            InfrastructureError, match="answers GET /bmc/8/redfish/v1/Systems with 404"
+        ) as told:
+            state_of(power(wrong))
+    assert "`url`" in told.value.hint
+
+
 def test_one_that_is_slow_is_waited_for(bmc: Any) -> None:
     bmc.machine.conditions.add("bmc-slow")  # 202, then PoweringOff three times
     carry_out(power(bmc.access), "off")
