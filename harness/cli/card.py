@@ -125,6 +125,7 @@ def flash(
         Literal["lands", "unchanged"], typer.Option(help="What documents promise: it lands, or is refused.")
     ] = "lands",
     irreversible: IrreversibleOption = "",
+    leases: LeasesOption = None,
     reports: ReportsOption = Path("reports"),
 ) -> None:
     """Flash an image, reset the card, and judge what was reported. Exit 0 when all is as expected."""
@@ -134,7 +135,7 @@ def flash(
 
     loaded = load_inventory(inventory)
     chosen = image_of(image, loaded)
-    with recorded(card, loaded, lab, reports, irreversible) as driver:
+    with recorded(card, loaded, lab, reports, irreversible, leases=leases) as driver:
         driver.flash(
             chosen.data,
             chosen.name,
@@ -152,12 +153,13 @@ def reset(
     card: CardArgument,
     inventory: InventoryOption = None,
     lab: LabOption = None,
+    leases: LeasesOption = None,
     reports: ReportsOption = Path("reports"),
 ) -> None:
     """Reset the card with `rsu bmcimg` and judge what was reported."""
     from harness.inventory.load import load_inventory
 
-    with recorded(card, load_inventory(inventory), lab, reports) as driver:
+    with recorded(card, load_inventory(inventory), lab, reports, leases=leases) as driver:
         driver.reset()
 
 

@@ -12,6 +12,7 @@ import typer
 
 from harness.cli.columns import columns
 from harness.cli.form import Form, FormOption
+from harness.cli.lease import InventoryOption, LabOption, LeasesOption, ReportsOption
 
 if TYPE_CHECKING:
     from harness.inventory.model import Host, Lab
@@ -41,8 +42,6 @@ HostArgument = Annotated[
     str,
     typer.Argument(metavar="HOST", help="The host, as the inventory has it.", autocompletion=_known_hosts),
 ]
-InventoryOption = Annotated[Path | None, typer.Option("--inventory", help="The inventory file.")]
-LabOption = Annotated[str | None, typer.Option("--lab", help="The lab; default: the inventory's.")]
 
 
 @app.command(
@@ -226,6 +225,8 @@ def power(
     while_updating: Annotated[
         bool, typer.Option("--while-updating", help="Also where a card of it is being updated.")
     ] = False,
+    leases: LeasesOption = None,
+    reports: ReportsOption = Path("reports"),
     output: FormOption = Form.TABLE,
 ) -> None:
     """Show or switch the power of a host; it is done when the power is seen to be so.
@@ -241,8 +242,8 @@ def power(
     entry, kept = chosen_lab(loaded, lab)
     entry.host(name)
     with (
-        closing(leases_of("hil host power")) as leases,
-        running_lab(loaded, entry, leases=leases, kept=kept) as running,
+        closing(leases_of("hil host power", reports, leases)) as holder,
+        running_lab(loaded, entry, leases=holder, kept=kept) as running,
     ):
         if act != "status":
             running.leases.reason = f"hil host power {name} {act}"

@@ -67,12 +67,14 @@ def opened(
     through: Callable[[Host], Host] | None = None,
     leased: str = "",
     reports: Path = Path("reports"),
+    leases: str | None = None,
 ) -> Iterator[CardDriver]:
     """Give the driver of ``card`` in its lab, which is started for as long where it is not kept running.
 
     :param through: puts something between the driver and its host.
     :param scale: lab seconds in a real one, for a lab that is started here; None: as many as there are.
     :param leased: what the card's lease is taken for, from the start; else before the first write.
+    :param leases: where leases are, if it is said.
     """
     from harness.cards.driver import CardDriver
     from harness.cards.interlock import named_acts
@@ -84,9 +86,10 @@ def opened(
     allowed = named_acts(irreversible, "--irreversible")
     entry, kept = chosen_lab(inventory, lab)
     host, card_entry = entry.card(card)
+    run = history.path.parent.name
     with (
-        closing(leases_of(history.path.parent.name, reports, folder=history.path.parent.name)) as leases,
-        running_lab(inventory, entry, scale, leases, kept=kept) as running,
+        closing(leases_of(run, reports, leases, folder=run)) as holder,
+        running_lab(inventory, entry, scale, holder, kept=kept) as running,
     ):
         if leased:
             running.leases.reason = leased
@@ -121,10 +124,12 @@ def recorded(
     command: str = "hil card",
     scale: float | None = None,
     through: Callable[[Host], Host] | None = None,
+    leases: str | None = None,
 ) -> Iterator[CardDriver]:
     """Give the driver of ``card``; record what it does, judge that and print it, however it ends.
 
-    :param command: what is recorded as the scenario. :param scale: as :func:`opened` has it, and ``through``.
+    :param command: what is recorded as the scenario.
+    :param scale: as :func:`opened` has it, and ``through``, and ``leases``.
 
     :raises typer.Exit: with 1 where what was recorded is not as expected.
     """
@@ -154,6 +159,7 @@ def recorded(
                 through=through,
                 leased=command,
                 reports=reports,
+                leases=leases,
             ) as driver:
                 yield driver
         except BaseException as error:

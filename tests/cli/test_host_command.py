@@ -7,12 +7,14 @@ from pathlib import Path
 
 import paramiko
 import pytest
+import typer
 from click.testing import Result
 from support.bmc import Bmc, Machine
 from support.openssh import OpenSsh
 from support.ssh_peer import openssh
 from typer.testing import CliRunner
 
+from harness.cli.card import app as card_app
 from harness.cli.host import app
 from harness.errors import BlockedError, ConfigurationError, HarnessError, InfrastructureError, LeasedError
 from harness.inventory.load import load_inventory
@@ -177,6 +179,25 @@ def test_power_belongs_to_whoever_has_a_card(hil: Hil, bmc: Bmc, tmp_path: Path)
         store.acquire(key, "gone/card0", Owner("run-of-bob", "bench8", 4712, "2", "elsewhere"), "soak", 60)
     assert "run-of-bob" in failed(hil("power", "gone", "off"), LeasedError).message
     assert bmc.machine.powered and hil("power", "gone").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [(app, ("power", "gone", "off")), (card_app, ("reset", "gone/card0"))],
+    ids=["host power", "card reset"],
+)
+def test_a_database_of_leases_that_is_named_is_the_one_that_is_asked(
+    hil: Hil, bmc: Bmc, tmp_path: Path, command: typer.Typer, words: tuple[str, ...]
+) -> None:
+    """Somebody has the card in a database that HIL_LEASES does not name."""
+    named = f"sqlite:///{tmp_path}/elsewhere.sqlite"
+    with LeaseStore(named) as store:
+        key = lease_key(*load_inventory(tmp_path / "inventory.yaml").lab().card("gone/card0"))
+        store.acquire(key, "gone/card0", Owner("run-of-bob", "bench8", 4712, "2", "elsewhere"), "soak", 60)
+    result = CliRunner().invoke(command, [*words, "--leases", named])
+    assert "run-of-bob" in failed(result, LeasedError).message
+    assert bmc.machine.powered
+    assert not (tmp_path / "leases.sqlite").exists()
 
 
 def test_power_that_nobody_can_see_is_said_so(hil: Hil) -> None:
