@@ -179,6 +179,28 @@ def test_the_alarm_goes_with_the_last_image_although_a_host_is_to_be_booted(
     assert worst(story, "alarm-900.006") == verdict
 
 
+@pytest.mark.parametrize(
+    ("given", "stands", "verdict"),
+    [
+        (False, False, "MATCH"),
+        (False, True, "STALE"),
+        (True, True, "MATCH"),
+        (True, False, "CONTRADICTION"),
+    ],
+)
+def test_the_alarm_comes_again_with_an_image_that_a_device_is_given_and_with_no_other(
+    story: Story, given: bool, stands: bool, verdict: str
+) -> None:
+    """It is raised as an image is applied to a device (section 3.6), and by no upload."""
+    story.host = {"device_image_update": "", "reboot_needed": True}
+    story.look()
+    story.upload(USER)
+    story.states |= {"user": "completed"} if given else {}
+    story.alarm = stands
+    story.look()
+    assert worst(story, "alarm-900.006") == verdict
+
+
 # -- what was asked --------------------------------------------------------------------------------------
 
 

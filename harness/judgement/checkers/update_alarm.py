@@ -8,7 +8,7 @@ from typing import Final
 from harness.judgement.grouping import word
 from harness.judgement.model import Verdict, VerdictKind
 from harness.judgement.records import Claim, Subject
-from harness.judgement.system_story import Look, SystemStory
+from harness.judgement.system_story import SystemStory
 
 ALARM: Final = "900.006"
 REPORTER: Final = f"alarm-{ALARM}"
@@ -17,12 +17,20 @@ _OPEN: Final = ("pending", "failed", "in-progress")
 
 
 def check_update_alarm(story: SystemStory) -> Iterator[Verdict]:
-    """Yield a verdict on the alarm in each look that asked for alarms."""
+    """Yield a verdict on the alarm in each look that asked for alarms.
+
+    It goes with the last image, also where a host is still to be booted, and comes again with an image that a
+    device is to be given.
+    """
+    gone = False
     for look in story.whole_looks:
+        is_open = [c for c in look.said["state"] if c.statement.get("status") in _OPEN]
+        gone = not look.said["state"] and (gone or ("image" in look.asked and not look.said["image"]))
         if "alarm" not in look.asked:
             continue
         stands = [c for c in look.said["alarm"] if c.statement.get("alarm_id") == ALARM]
-        reasons = list(_reasons(look))
+        to_boot = [c for c in look.said["host"] if c.statement.get("reboot_needed") is True]
+        reasons = is_open if gone else [*is_open, *to_boot]
         kind = VerdictKind.MATCH
         if stands and not reasons:
             kind = VerdictKind.STALE
@@ -40,13 +48,6 @@ def check_update_alarm(story: SystemStory) -> Iterator[Verdict]:
             None,
             (look.seq, *(claim.seq for claim in (*stands, *reasons))),
         )
-
-
-def _reasons(look: Look) -> Iterator[Claim]:
-    """Yield what the alarm stands for. It goes with the last image, also where a host is to be booted."""
-    yield from (c for c in look.said["state"] if c.statement.get("status") in _OPEN)
-    if look.said["image"] or "image" not in look.asked:
-        yield from (c for c in look.said["host"] if c.statement.get("reboot_needed") is True)
 
 
 def _told(story: SystemStory, claim: Claim) -> str:
