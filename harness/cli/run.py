@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,7 @@ from harness.errors import ConfigurationError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
+    from harness.plugin.exit_codes import Observer
     from harness.plugin.progress import Progress
     from harness.scenarios.plan import Plan
 
@@ -29,6 +30,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 #: What pytest's temporary files lie in, with the process id at its end.
 _TEMPORARY = "hil-run-"
+#: Exit codes of a run that is not as stated, whatever its scenarios say: something besides them went wrong.
+_NOT_AS_STATED = (1, 2, 5)
 
 WorkersOption = Annotated[
     str, typer.Option("-n", metavar="NUMBER", help="Run in this many processes; auto: one for each card.")
@@ -203,14 +206,21 @@ def _run(arguments: list[str], output: str, allow_blocked: list[str], reports: P
         progress.close()
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("Error: No scenario matches.\n  hint: Look at -k, and at the files named.", file=sys.stderr)
+    code = observer.exit_code(int(status))
     if output == "json":
-        from harness.judgement.judge import judge
-        from harness.report.results import results_json
+        print(json.dumps(_results(observer, code), indent=1), file=sys.__stdout__)
+    return code
 
-        campaign = {"campaign": observer.campaign} if observer.campaign else {}
-        results = results_json(observer.judgement or judge([])) | campaign
-        print(json.dumps(results, indent=1), file=sys.__stdout__)
-    return observer.exit_code(int(status))
+
+def _results(observer: Observer, code: int) -> dict[str, Any]:
+    """Return the results as plain data. No scenario knows of a file that cannot be read: ``code`` does."""
+    from harness.judgement.judge import judge
+    from harness.report.results import results_json
+
+    results = results_json(observer.judgement or judge([]))
+    results["as_stated"] &= code not in _NOT_AS_STATED
+    results["exit_codes"] = sorted({*results["exit_codes"], code} - {0})
+    return results | ({"campaign": observer.campaign} if observer.campaign else {})
 
 
 class _Planned:

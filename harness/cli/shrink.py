@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,14 +77,14 @@ def shrink(
     from harness.scenarios.trials import Sight, Trials
     from harness.scenarios.writing import save_scenario
 
-    if save is not None and not save.name.endswith(SUFFIX):
-        raise ConfigurationError(f"{save} is no name of a scenario file.", hint=f"It ends with {SUFFIX}.")
+    if save is not None:
+        _check_place(save)
     kept = [Sight.parse(word) for word in keep or []]
     variants, own = _read(target, scenario, device)
     said = _options(inventory, lab, way)
     options = [*(word for word in own if lab is None or not word.startswith("--hil-lab=")), *said]
     options += release_arguments(release, defect, without_defect)
-    _check_emulated(inventory, options, variants, real=real)
+    _check_lab(inventory, options, variants, device, real=real)
     told = _told if sys.stderr.isatty() else lambda progress: None
     with stopped_is_interrupted(), Trials(options) as trials:
         path = trials.folder / f"{_name(target, save)}{SUFFIX}"
@@ -104,6 +105,19 @@ def shrink(
 def _name(target: Path, save: Path | None) -> str:
     name = (save or target).name.partition(".")[0]
     return name if name.isidentifier() else "candidate"
+
+
+def _check_place(save: Path) -> None:
+    """Say at once what would keep the result from being saved. :raises ConfigurationError: something does."""
+    from harness.scenarios.files import SUFFIX
+
+    if not save.name.endswith(SUFFIX):
+        raise ConfigurationError(f"{save} is no name of a scenario file.", hint=f"It ends with {SUFFIX}.")
+    if not (save.parent.is_dir() and os.access(save.parent, os.W_OK)):
+        raise ConfigurationError(
+            f"{save} cannot be written: there is no folder {save.parent} that can.",
+            hint="Name another place.",
+        )
 
 
 def _read(target: Path, scenario: str, device: str) -> tuple[list[Data], list[str]]:
@@ -131,11 +145,16 @@ def _options(inventory: Path | None, lab: str | None, way: str | None) -> list[s
     return [f"--hil-{name}={value}" for name, value in said.items() if value]
 
 
-def _check_emulated(
-    inventory: Path | None, options: Sequence[str], variants: Sequence[Data], *, real: bool
+def _check_lab(
+    inventory: Path | None, options: Sequence[str], variants: Sequence[Data], device: str, *, real: bool
 ) -> None:
-    """:raises RefusedError: a lab that is run on has real hosts, and nobody said that they may be worn."""
+    """Say at once what is wrong with where it is run.
+
+    :raises ConfigurationError: there is no such lab or device.
+    :raises RefusedError: a lab that is run on has real hosts, and nobody said that they may be worn.
+    """
     from harness.inventory.load import load_inventory
+    from harness.inventory.selection import check_devices
 
     named = [option.partition("=")[2] for option in options if option.startswith("--hil-lab=")]
     if not named and inventory is None:
@@ -143,6 +162,7 @@ def _check_emulated(
     labs: list[str | None] = [*dict.fromkeys(named)] or [None]
     for name in labs:
         entry = load_inventory(inventory).lab(name)
+        check_devices(entry, [device] if device else [])
         if not entry.emulated and not real:
             raise RefusedError(
                 f"The lab {entry.name} has real hosts, and shrinking runs a scenario many times.",

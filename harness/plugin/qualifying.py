@@ -17,8 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from harness.judgement.judge import Judgement, ScenarioJudgement
 
-#: What the lines of the file are that tell of the end: pytest's status.
-ENDED = "ended"
+#: Why a file cannot be read is told with so many characters at most, from its end.
+_WORDS = 2000
 
 
 class Qualifying:
@@ -54,7 +54,7 @@ class Qualifying:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Choose, and order."""
+        """Choose the scenarios that are concerned, and put first what is to be first."""
         chosen = [
             item
             for item in items
@@ -73,7 +73,6 @@ class Qualifying:
 
     def pytest_hil_scenario_judged(self, item: pytest.Item, judgement: ScenarioJudgement) -> None:
         """Tell what a scenario found, and end the run where that was what it is for."""
-
         found = unstated(judgement)
         reasons = list(judgement.reasons) or ([judgement.state_reason] if judgement.run_state else [])
         self.tell(scenario=judgement.name, state=judgement.state, unstated=found, reasons=reasons)
@@ -89,7 +88,7 @@ class Qualifying:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Tell of a file that cannot be read as scenarios."""
         if report.failed:
-            self.tell(trouble=f"{report.nodeid} cannot be collected: {report.longreprtext.strip()[-600:]}")
+            self.tell(unreadable=report.longreprtext.strip()[-_WORDS:])
 
 
 def unstated(judgement: ScenarioJudgement) -> list[str]:

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 #: A trouble is told with so many characters at most, from its end.
 _TROUBLE = 2000
+#: Ends of pytest whose cause lies in what was asked for, and what that is where nothing else says it.
+_MEANT_WRONGLY: dict[int, str] = {
+    pytest.ExitCode.USAGE_ERROR: "pytest does not take its arguments.",
+    pytest.ExitCode.NO_TESTS_COLLECTED: "No scenario matches.\n  hint: Look at -k, and at the files named.",
+}
 
 
 class Told:
@@ -33,6 +38,7 @@ class Told:
         self.scenarios: list[dict[str, Any]] = []
         self.troubles: list[str] = []
         self.flashes = 0
+        self.interrupted = False
 
     def pytest_hil_scenario_judged(self, item: pytest.Item, judgement: ScenarioJudgement) -> None:
         """Keep it."""
@@ -55,6 +61,10 @@ class Told:
         if report.failed:
             self.troubles.append(report.longreprtext.strip()[-_TROUBLE:])
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """See that somebody interrupted the run; pytest stops itself in this way, too."""
+        self.interrupted |= not isinstance(excinfo.value, pytest.Session.Interrupted)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Count what the run has cost cards."""
@@ -73,9 +83,10 @@ def run_once(arguments: list[str], log: Path) -> dict[str, Any]:
     if not trouble and not told.scenarios:
         trouble = log.read_text(encoding="utf-8", errors="replace").strip()[-_TROUBLE:]
     return {
-        "status": status,
+        "interrupted": told.interrupted,
         "scenarios": told.scenarios,
-        "trouble": trouble,
+        "trouble": trouble or _MEANT_WRONGLY.get(status, ""),
+        "meant_wrongly": bool(told.troubles) or status in _MEANT_WRONGLY,
         "flashes": told.flashes,
         "seconds": time.monotonic() - began,
     }
@@ -87,7 +98,7 @@ def serve(asked: IO[bytes], answers: IO[bytes], log: Path) -> int:
         said = run_once(json.loads(line)["arguments"], log)
         answers.write(json.dumps(said).encode() + b"\n")
         answers.flush()
-        if said["status"] == pytest.ExitCode.INTERRUPTED:
+        if said["interrupted"]:
             return EXIT_INTERRUPTED
     return 0
 

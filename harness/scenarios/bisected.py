@@ -91,10 +91,12 @@ def builds(where: Path, good: str, bad: str, command: str, image: str) -> list[P
         else:
             lines = where.read_text(encoding="utf-8").splitlines()
             known = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"The builds {where} cannot be read: {error}.") from None
+    except OSError as error:
+        raise _unreadable(where, error.strerror or str(error)) from None
+    except ValueError:
+        raise _unreadable(where, "it is no text") from None
     ends = [_named(known, name, where) for name in (good, bad)]
-    words = shlex.split(command)
+    words = _words(command)
     return [
         Point(
             name,
@@ -103,6 +105,21 @@ def builds(where: Path, good: str, bad: str, command: str, image: str) -> list[P
         )
         for name in _between(known, *ends)
     ]
+
+
+def _unreadable(where: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The builds {where} cannot be read: {why}.", hint="Name a list, a build a line, or a folder of them."
+    )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"--with {command!r} is no command: {error}.", hint="Close its quotation marks."
+        ) from None
 
 
 def _named(known: Sequence[str], name: str, where: Path) -> str:
@@ -144,14 +161,16 @@ class Bisected:
     def run(self, *, runs: int, confidence: float, tries: int) -> None:
         """Measure both ends ``runs`` times, then search; ``tries``: runs at most, those of the ends besides.
 
-        :raises ConfigurationError: an end does not show what it should.
+        :raises ConfigurationError: an end does not show what it should, or no scenario can be read.
         :raises InfrastructureError: an end gives no result, or a build cannot be put into effect.
         """
         for step in measure_ends(self.search, self._look, runs):
             self._note(step)
             if step.shown is None and self._silent(step.point) > _PATIENCE:
                 name = self.points[step.point].name
-                raise InfrastructureError(f"{name} gave no result: {self._lacking}")
+                raise InfrastructureError(
+                    f"{name} gave no result: {self._lacking}", hint="`hil run` says more."
+                )
         self._check_ends()
         for step in bisect(self.search, self._look, confidence=confidence, runs=tries):
             self._note(step)
@@ -198,6 +217,7 @@ class Bisected:
             _put_into_effect(point)
             self._in_effect = point.name
         trial = self.runner.run(self.target, point.options)
+        trial.check()
         self._lacking = trial.without_result
         return None if self._lacking else self._is_bad(trial)
 
@@ -217,8 +237,16 @@ def _put_into_effect(point: Point) -> None:
             timeout=_COMMAND_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InfrastructureError(f"{shlex.join(point.command)} cannot be run: {error}.") from None
+    except OSError as error:
+        raise _not_in_effect(point, f"cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise _not_in_effect(point, f"did not end within {_COMMAND_SECONDS:g} s") from None
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
-        raise InfrastructureError(f"{shlex.join(point.command)} ended with {done.returncode}: {said}")
+        raise _not_in_effect(point, f"ended with {done.returncode}: {said or 'it said nothing'}")
+
+
+def _not_in_effect(point: Point, why: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"{shlex.join(point.command)} {why}.", hint="Run this command by hand; --with says what it is."
+    )

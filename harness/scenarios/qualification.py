@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
 from harness.scenarios.qualification_journal import QualificationJournal
-from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end
+from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end, wrong_plan
 
 #: One trial may take so many seconds before it is ended: a hung lab must not hold the others up for ever.
 TRIAL_SECONDS: Final = 1800.0
@@ -30,9 +30,12 @@ _NOTICE: Final = 0.2
 _CORRECTED, _BESIDE = "corrected", "beside"
 #: Beside the scenarios of a plan: which of them noticed a defect when that was last written down.
 _FIRST: Final = "noticed_first.json"
-#: pytest: nothing was collected that concerns this.
+#: Ends of pytest: nothing was collected that concerns this; it stopped where it had found enough.
 _NOTHING: Final = 5
+_STOPPED: Final = 2
 _WELL: Final = (0, 1, _NOTHING)
+#: So many characters of what a trial that failed printed last are told.
+_TAIL: Final = 600
 _INTERRUPTED: Final = "interrupted"
 
 
@@ -125,7 +128,8 @@ class Qualification:
         """Make the trials that were not made yet; Ctrl-C ends them in order and gives a partial matrix.
 
         :param fresh: do not go on with what was killed.
-        :raises ConfigurationError: another qualification is at work in the same folder.
+        :raises ConfigurationError: another qualification is at work in the same folder, or a file of the plan
+            cannot be read.
         :raises InfrastructureError: the folder cannot be written.
         """
         began = time.monotonic()
@@ -240,8 +244,11 @@ class Qualification:
         return self._started(task, work)
 
     def _started(self, task: _Task, work: Path) -> tuple[list[Seen], str]:
-        """Run the scenarios in a process of their own; return what they found, and what went wrong."""
-        told, order = work / "told.jsonl", work / "order.json"
+        """Run the scenarios in a process of their own; return what they found, and what went wrong.
+
+        :raises ConfigurationError: a file of the plan cannot be read.
+        """
+        told, order, words = work / "told.jsonl", work / "order.json", work / "words"
         told.touch()
         said = {
             "told": str(told),
@@ -252,22 +259,21 @@ class Qualification:
             "arguments": self._arguments(task, work),
         }
         order.write_text(json.dumps(said), encoding="utf-8")
-        words = work / "words"
         with words.open("wb") as output:
             command = [sys.executable, "-m", "harness.plugin.qualifying", str(order)]
             late = self._awaited(command, output)
-        lines = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
+        lines = list(_whole_lines(told))
+        if unreadable := [line["unreadable"] for line in lines if "unreadable" in line]:
+            raise wrong_plan(unreadable[0])
         seen = [Seen.from_json(line) for line in lines if "scenario" in line]
-        troubles = [line["trouble"] for line in lines if "trouble" in line]
         status = next((line["ended"] for line in lines if "ended" in line), None)
         if late:
-            troubles.append(late)
-        elif status not in _WELL and not (status == 2 and task.until and seen):
-            tail = words.read_text(encoding="utf-8", errors="replace").strip()[-600:]
-            troubles.append(f"pytest ended with {status}: {tail}")
-        elif not seen:
-            troubles.append("no scenario concerns it")
-        return seen, "; ".join(troubles)
+            return seen, late
+        found = status == _STOPPED and bool(task.until and seen)
+        if status not in _WELL and not found:
+            tail = words.read_text(encoding="utf-8", errors="replace").strip()[-_TAIL:]
+            return seen, f"pytest ended with {status}: {tail}"
+        return seen, "" if seen else "no scenario concerns it"
 
     def _arguments(self, task: _Task, work: Path) -> list[str]:
         defects = [f"--hil-defect={name}" for name in task.defects]
@@ -322,3 +328,10 @@ class Qualification:
         trial = self._journal.trials.get(defect["name"])
         beside = self._journal.trials.get(f"{_BESIDE}/{defect['name']}")
         return Row(defect["name"], defect["kind"], defect["reference"], defect["predicts"], trial, beside)
+
+
+def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a trial told; one that was killed may have cut its last line short."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)

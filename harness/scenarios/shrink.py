@@ -121,6 +121,7 @@ class Shrinking:
         seen: list[str] = []
         for data in [*variants] * self.budget.confirm:  # it may come and go
             trial = self._trial(data)
+            trial.check()
             lacking += filter(None, [trial.without_result])
             seen += [_shown(each) for each in trial.scenarios if each.has_result]
             found = trial.showing(kept) if kept else _worst_of(trial)
@@ -252,7 +253,8 @@ def _expectation(found: Found) -> dict[str, Any]:
 
 def _shown(found: Found) -> str:
     told = [f"{name}={word}" for name, word in sorted(found.verdicts.items()) if word != "MATCH"]
-    return ", ".join([found.outcome or "no outcome", *(told or ["every report true"])])
+    never = [reason.partition(" on ")[0] for reason in found.reasons if _NOT_REACHED in reason]
+    return ", ".join([found.outcome or "no outcome", *(told or ["every report true"]), *never])
 
 
 def _key(data: Data) -> str:

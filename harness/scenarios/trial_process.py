@@ -7,6 +7,8 @@ import signal
 import subprocess
 from typing import Final
 
+from harness.errors import ConfigurationError
+
 #: Plugins of pytest that may be installed, and only cost time in a trial.
 _NOT_NEEDED: Final = ("allure_pytest", "hypothesispytest", "labgrid", "xdist")
 #: Arguments of pytest for every trial: what it prints, only a trouble needs.
@@ -16,6 +18,12 @@ QUIET: Final = (
 )
 #: One that was told to end has so many seconds to undo and to judge.
 _END_SECONDS: Final = 60.0
+
+
+def wrong_plan(said: str) -> ConfigurationError:
+    """Return the error of what pytest said of a file or option that it does not take, with its own hint."""
+    message, _, hint = said.removeprefix("ERROR: ").partition("\n  hint: ")
+    return ConfigurationError(message, hint=hint or "`hil run` says more.")
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:

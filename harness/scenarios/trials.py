@@ -20,7 +20,7 @@ from harness.judgement.model import VERDICT_RANK, Outcome, VerdictKind
 from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import NO_RESULT
-from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end
+from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end, wrong_plan
 
 #: One trial may take so many seconds before it is ended.
 TRIAL_SECONDS: Final = 600.0
@@ -100,16 +100,25 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run. ``trouble``: why nothing was found. ``flashes``: how many updates it has cost cards."""
+    """One run. ``trouble``: why nothing was found. ``flashes``: how many updates it has cost cards.
+
+    ``meant_wrongly``: the trouble lies in what was asked for, such as a file that is no scenario.
+    """
 
     scenarios: tuple[Found, ...]
     trouble: str = ""
     flashes: int = 0
     seconds: float = 0.0
+    meant_wrongly: bool = False
 
     def showing(self, sights: Sequence[Sight]) -> Found | None:
         """Return the first scenario that shows all of ``sights``."""
         return next((each for each in self.scenarios if each.shows(sights)), None)
+
+    def check(self) -> None:
+        """Return if it could be run at all. :raises ConfigurationError: what was asked for is wrong."""
+        if self.meant_wrongly:
+            raise wrong_plan(self.trouble)
 
     @property
     def without_result(self) -> str:
@@ -181,7 +190,7 @@ class Trials:
             shutil.rmtree(reports, ignore_errors=True)
         self._busy = False
         found = tuple(map(Found.from_json, said["scenarios"]))
-        return Trial(found, said["trouble"], said["flashes"], said["seconds"])
+        return Trial(found, said["trouble"], said["flashes"], said["seconds"], said["meant_wrongly"])
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:

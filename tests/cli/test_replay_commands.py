@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from harness.cli.bisect import app as bisect
 from harness.cli.export import app as export
 from harness.cli.shrink import app as shrink
-from harness.errors import ConfigurationError, RefusedError
+from harness.errors import ConfigurationError, InfrastructureError, RefusedError
 from harness.plugin.images import ImageShelf
 from harness.scenarios.files import load_scenario
 from harness.scenarios.plain import plain_variants
@@ -173,3 +173,11 @@ def test_what_cannot_be_meant_is_told(
         hil(shrink, f"{PLANS}/flash/test_reset.py")
     with pytest.raises(ConfigurationError, match="There is no history"):
         hil(export, str(tmp_path))
+    builds = ("--builds", str(tmp_path / "list"), "--good", "one", "--bad", "two")
+    with pytest.raises(ConfigurationError, match=r"list cannot be read: No such file or directory\."):
+        hil(bisect, plan, *builds)
+    (tmp_path / "list").write_text("one\ntwo\n")
+    with pytest.raises(ConfigurationError, match="No closing quotation"):
+        hil(bisect, plan, *builds, "--with", "deploy '{}")
+    with pytest.raises(InfrastructureError, match=r"no-such-program one cannot be run: No such file"):
+        hil(bisect, plan, *builds, "--with", "no-such-program {}")

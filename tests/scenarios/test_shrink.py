@@ -96,6 +96,13 @@ def test_what_is_to_be_kept_must_be_there(tmp_path: Path) -> None:
         shrinking(tmp_path, Lab(lambda data: found(shows=False))).run([DATA])
 
 
+def test_a_fault_that_never_came_is_told_where_nothing_diverges(tmp_path: Path) -> None:
+    """It is not as stated for that alone, which no verdict says."""
+    never = found(shows=False, reasons=("the fault sigterm at copying was NOT_REACHED on one/card0",))
+    with pytest.raises(ConfigurationError, match="every report true, the fault sigterm at copying was NOT_R"):
+        shrinking(tmp_path, Lab(lambda data: never)).run([DATA])
+
+
 def test_what_cannot_be_run_is_no_finding(tmp_path: Path) -> None:
     blocked = Lab(lambda data: found(shows=True, state="BLOCKED", why="no registry"))
     with pytest.raises(InfrastructureError, match="gave no result here: BLOCKED: no registry"):
