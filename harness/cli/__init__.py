@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from harness.errors import EXIT_INTERRUPTED, HarnessBug, HarnessError
+from harness.errors import EXIT_INTERRUPTED, HarnessBug, HarnessError, InfrastructureError
 
 if TYPE_CHECKING:
     from harness.cli.streams import Output
@@ -46,6 +47,14 @@ SUB_COMMANDS: dict[str, tuple[str, str]] = {
     "defects": ("harness.cli.defects:app", "Show the known defects that an emulated system can have."),
 }
 
+#: What a file system refuses whoever asks, and what helps. It is met wherever a path is only looked at, too.
+_REFUSED = {
+    errno.EACCES: "Name a place that you may use, or have its owner permit it.",
+    errno.EPERM: "Name a place that you may use, or have its owner permit it.",
+    errno.EROFS: "Name a place that can be written.",
+    errno.ENOSPC: "Make room there.",
+    errno.EDQUOT: "Make room there.",
+}
 _COMPLETION_OPTIONS = frozenset({"install_completion", "show_completion"})
 
 
@@ -138,8 +147,15 @@ def _told(act: Callable[[], int], output: Output) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the last stop: whatever comes up here is a bug and must say so
-        unwritten = output.error() if isinstance(error, OSError) else None
-        return _tell(unwritten) if unwritten else _tell_bug(f"{type(error).__name__}: {error}")
+        theirs = (output.error() or _refused(error)) if isinstance(error, OSError) else None
+        return _tell(theirs) if theirs else _tell_bug(f"{type(error).__name__}: {error}")
+
+
+def _refused(error: OSError) -> InfrastructureError | None:
+    """Return what to tell where the file system refused a path; None where it is about none."""
+    if error.filename is None or error.errno not in _REFUSED:
+        return None
+    return InfrastructureError(f"{error.filename}: {error.strerror}.", hint=_REFUSED[error.errno])
 
 
 def _tell(error: HarnessError) -> int:

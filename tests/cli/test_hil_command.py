@@ -1,5 +1,6 @@
 """The `hil` command itself: quick help, exit codes, errors without traceback, completion."""
 
+import errno
 import json
 import os
 import re
@@ -124,7 +125,24 @@ def test_error_of_ours_is_told_without_traceback(ends_with, kind: type, code: in
     )
 
 
-@pytest.mark.parametrize("error", [HarnessBug("cannot be"), ZeroDivisionError("cannot be")])
+def test_a_path_that_the_file_system_refuses_is_told_without_traceback(ends_with) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", "/root/reports/index.sqlite")
+    assert ends_with(error) == (
+        3,
+        "Error: /root/reports/index.sqlite: Permission denied.\n"
+        "  hint: Name a place that you may use, or have its owner permit it.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        HarnessBug("cannot be"),
+        ZeroDivisionError("cannot be"),
+        FileNotFoundError(errno.ENOENT, "cannot be", "here"),
+        PermissionError(errno.EPERM, "cannot be"),
+    ],
+)
 def test_anything_else_is_a_bug_of_the_harness_and_says_so(ends_with, error: Exception) -> None:
     code, printed = ends_with(error)
     assert code == 5
