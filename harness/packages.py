@@ -129,6 +129,7 @@ def install_packages(packages: Sequence[str], *, say: Say = say_aloud) -> None:
         _run([*apt, "install", "-y", "--no-install-recommends", *packages])
 
 
+_OF_GLIB = frozenset({"libglib-2.0", "libgio-2.0", "libgmodule-2.0", "libgobject-2.0", "libgthread-2.0"})
 _ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8")
 
 
@@ -228,7 +229,15 @@ def packages_of_missing_libraries(program: Path) -> list[str]:
     """Return the packages of the libraries that ``program`` does not find: libwrap.so.0 -> libwrap0."""
     listed = _run(["ldd", str(program)])
     names = [line.split()[0] for line in listed.splitlines() if "not found" in line]
-    return [name.replace(".so.", "").replace("_", "-") for name in names]
+    return list(dict.fromkeys(_package_of(name) for name in names))
+
+
+def _package_of(library: str) -> str:
+    """Return the package of a library by its name (Debian Policy 8.1), but for GLib's, which share one."""
+    name, _, version = library.replace("_", "-").partition(".so.")
+    if name in _OF_GLIB:
+        return f"libglib2.0-{version}"
+    return f"{name}-{version}" if name[-1].isdigit() else f"{name}{version}"
 
 
 def libraries_below(root: Path) -> list[Path]:

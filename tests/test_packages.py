@@ -186,6 +186,16 @@ def test_libraries_that_a_program_does_not_find_are_named_by_package(machine: Ma
     assert packages.packages_of_missing_libraries(Path("any")) == ["libwrap0", "libnss-x1"]
 
 
+def test_libraries_whose_names_end_with_a_digit_are_named_as_debian_does(machine: Machine) -> None:
+    missing = ("libgio-2.0.so.0", "libglib-2.0.so.0", "libgudev-1.0.so.0", "libpcap.so.0.8")
+    machine.program("ldd", "#!/bin/sh\n" + "".join(f"echo '{name} => not found'\n" for name in missing))
+    assert packages.packages_of_missing_libraries(Path("any")) == [
+        "libglib2.0-0",
+        "libgudev-1.0-0",
+        "libpcap0.8",
+    ]
+
+
 def test_libraries_are_found_in_both_places_where_packages_bring_them(tmp_path: Path) -> None:
     for name in ("usr/lib/x86_64-linux-gnu/libgpgme.so.11", "lib/x86_64-linux-gnu/libdevmapper.so.1.02.1"):
         (tmp_path / name).parent.mkdir(parents=True)
