@@ -73,15 +73,19 @@ Place = tuple[str, str]
 class RegistryModel:
     """A registry by the OCI distribution specification and its documents (fact sheet, sections 2 to 5).
 
-    ``tags``: (repository, tag) -> what is there. ``tried``: (repository, content) that was pushed at all.
-    ``stale``: garbage was collected beneath its caches, so that it says of blobs that it has them.
+    ``tags``: (repository, tag) -> what is there. ``tried``: (repository, content) that was pushed at all;
+    ``held``: whose manifest is there, under a tag or without. ``stale``: garbage was collected beneath its
+    caches, so that it says of blobs that it has them. ``lost``: contents whose manifests may have been
+    collected so: until a restart it takes them anew with 201, and keeps none of their bytes (section 5).
     ``pushes``: how many there were. ``trusted``: the client that the lab pushes through.
     """
 
     trusted: str
     tags: Mapping[Place, Tag] = field(default_factory=dict)
     tried: frozenset[tuple[str, str]] = frozenset()
+    held: frozenset[tuple[str, str]] = frozenset()
     stale: bool = False
+    lost: frozenset[str] = frozenset()
     pushes: int = 0
 
     def plan(self, act: Act) -> Plan | None:
@@ -103,6 +107,8 @@ class RegistryModel:
         chosen = client or self.trusted
         if self.stale and chosen != self.trusted:
             return None  # it believes what the caches say
+        if content in self.lost:
+            return None  # it would poison the store, and what is under the tag would go, too
         step = self._step(chosen, content, repository, tag)
         return Plan([step], self._pushed(content, repository, tag, certain=True))
 
@@ -114,10 +120,11 @@ class RegistryModel:
         may_fail = action in REFUSING or action == "collect-garbage-read-only"
         if may_fail and (not at.startswith("before") or at == "before:ping"):
             return None
+        begun = self._collected() if action == "collect-garbage" else self
+        if content in begun.lost:
+            return None
         step = self._step(self.trusted, content, repository, tag) | {"at": at, "action": action}
-        after = self._pushed(content, repository, tag, certain=not may_fail)
-        stale = after.stale or action == "collect-garbage"
-        return Plan([step], replace(after, stale=stale), may_fail)
+        return Plan([step], begun._pushed(content, repository, tag, certain=not may_fail), may_fail)
 
     def _step(self, client: str, content: str, repository: str, tag: str) -> dict[str, Any]:
         where = {"repository": repository, "tag": tag, "before": True}
@@ -134,6 +141,7 @@ class RegistryModel:
             self,
             tags={**self.tags, (repository, tag): Tag(content, self._next, certain, older)},
             tried=self.tried | {(repository, content)},
+            held=self.held | ({(repository, content)} if certain else set()),
             pushes=self.pushes + 1,
         )
 
@@ -158,7 +166,8 @@ class RegistryModel:
             return None
         gone = [place for place, each in own.items() if each.content == found.content]
         step = {"delete-image": [f"${self.tags[place].result}" for place in gone]}
-        return Plan([step], replace(self, tags={p: e for p, e in self.tags.items() if p not in gone}))
+        tags = {place: each for place, each in self.tags.items() if place not in gone}
+        return Plan([step], replace(self, tags=tags, held=self.held - {(repository, found.content)}))
 
     def _pull(self, client: str, repository: str, tag: str) -> Plan | None:
         found = self.tags.get((repository, tag))
@@ -167,12 +176,22 @@ class RegistryModel:
         return Plan([{"pull": f"${found.result}", "client": client}], self)
 
     def _between(self, action: str) -> Plan:
-        collected = action == "collect-garbage"
-        return Plan([{"disturb-registry": action}], replace(self, stale=collected or False))
+        after = self._collected() if action == "collect-garbage" else self._restarted()
+        return Plan([{"disturb-registry": action}], after)
 
     def _look_again(self) -> Plan | None:
         steps = self.look(restart=True)
-        return Plan(steps, replace(self, stale=False)) if steps else None
+        return Plan(steps, self._restarted()) if steps else None
+
+    def _collected(self) -> RegistryModel:
+        """Return the registry after garbage was collected while it runs."""
+        held = {content for _, content in self.held}
+        gone = {content for _, content in self.tried if content not in held}
+        return replace(self, stale=True, lost=self.lost | gone)
+
+    def _restarted(self) -> RegistryModel:
+        """Return the registry with its caches empty."""
+        return replace(self, stale=False, lost=frozenset())
 
     def look(self, *, restart: bool = False) -> list[Any]:
         """Return the step that reads every tag."""

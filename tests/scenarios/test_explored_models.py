@@ -146,3 +146,46 @@ def test_beneath_stale_caches_only_a_client_that_reads_back_is_held_to_its_word(
     assert model.plan(RegistryAct("push", ("", *place))) is not None
     model, _ = played(model, [RegistryAct("disturb", ("restart",))])
     assert model.plan(RegistryAct("push", ("oci-once", *place))) is not None
+
+
+def test_what_was_collected_beneath_the_caches_is_pushed_again_only_after_a_restart() -> None:
+    """Fact sheet of the registry, section 5: DELETE, an online collection, a push: done, and absent."""
+    place = ("tiny", "explored/one", "v1")
+    again = RegistryAct("push", ("", *place))
+    mid_push = RegistryAct("push-disturbed", (*place, "before:manifest-put", "collect-garbage"))
+    online = RegistryAct("disturb", ("collect-garbage",))
+    deleted, _ = played(RegistryModel("verified-push"), [again, RegistryAct("delete", place[1:])])
+    assert deleted.plan(again) is not None
+    assert deleted.plan(mid_push) is None, "its manifest is collected before it is put"
+    model, _ = played(deleted, [online])
+    assert model.plan(again) is None
+    assert model.plan(RegistryAct("push-disturbed", (*place, "before:ping", "reset"))) is None
+    assert model.plan(RegistryAct("push", ("", "small", *place[1:]))) is not None, "another one is not lost"
+    for restart in (
+        RegistryAct("disturb", ("restart",)),
+        RegistryAct("disturb", ("collect-garbage-restart",)),
+    ):
+        assert played(model, [restart])[0].plan(again) is not None
+
+
+def test_what_another_repository_holds_is_not_collected() -> None:
+    acts = [
+        RegistryAct("push", ("", "tiny", "explored/one", "v1")),
+        RegistryAct("push", ("", "tiny", "explored/two", "v1")),
+        RegistryAct("delete", ("explored/one", "v1")),
+        RegistryAct("disturb", ("collect-garbage",)),
+    ]
+    model, _ = played(RegistryModel("verified-push"), acts)
+    assert model.plan(acts[0]) is not None
+
+
+def test_a_push_that_may_have_failed_keeps_nothing_from_being_collected() -> None:
+    place = ("tiny", "explored/one", "v1")
+    acts = [
+        RegistryAct("push", ("", *place)),
+        RegistryAct("delete", place[1:]),
+        RegistryAct("push-disturbed", (*place, "before:manifest-put", "read-only")),
+        RegistryAct("disturb", ("collect-garbage",)),
+    ]
+    model, _ = played(RegistryModel("verified-push"), acts)
+    assert model.plan(RegistryAct("push", ("", *place[:2], "v2"))) is None
