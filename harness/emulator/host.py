@@ -50,7 +50,11 @@ CONDITIONS = {
     "bmc-busy": "its management controller answers 503",
     "disk-full": "no plain file can grow: ENOSPC",
     "disk-read-only": "nothing on the disk can be changed: EROFS; /run, /dev and kernel files can",
+    "clock-ahead": "its clock was set an hour ahead",
+    "clock-behind": "its clock was set a day back",
 }
+#: Seconds by which the wall clock is off meanwhile; nothing else of the host goes by it.
+_OFF = {"clock-ahead": 3600.0, "clock-behind": -86400.0}
 _AUTH_RESULT = "RSU auth result: "
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -71,7 +75,7 @@ class EmulatedHost:
     defects: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self.vfs = Vfs(self.clock.now)
+        self.vfs = Vfs(self.wall_clock)
         self.processes = ProcessTable(self.clock)
         self.locks = Locks()
         self.kernel_log = KernelLog(self.uptime)
@@ -101,6 +105,10 @@ class EmulatedHost:
     def kernel_release(self) -> str:
         """What ``uname -r`` says."""
         return KERNEL_RELEASES[self.generation]
+
+    def wall_clock(self) -> float:
+        """Return what the host takes for the time (seconds since the epoch): lab time, unless it was set."""
+        return self.clock.now() + sum(off for name, off in _OFF.items() if name in self.conditions)
 
     def uptime(self) -> float:
         """Return the lab seconds since boot."""

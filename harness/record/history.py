@@ -8,7 +8,6 @@ import json
 import os
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from harness.judgement.records import (
     from_json,
     to_json,
 )
+from harness.record.clock import HARNESS_TIME
 from harness.record.redaction import REDACTOR, Redactor
 
 R = TypeVar("R", bound=Record)
@@ -60,7 +60,7 @@ class History:
     """
 
     def __init__(
-        self, path: Path | str, clock: Callable[[], float] = time.time, redactor: Redactor = REDACTOR
+        self, path: Path | str, clock: Callable[[], float] = HARNESS_TIME, redactor: Redactor = REDACTOR
     ) -> None:
         self.path = Path(path)
         self._clock = clock

@@ -18,6 +18,7 @@ from harness.hosts import connection
 from harness.judgement.judge import judge
 from harness.judgement.records import Claim, Completion, Evidence, Intent, RunEnded, RunStarted, Subject
 from harness.record import History, read_history
+from harness.record.clock import SteadyClock
 
 assert connection.open_connection  # the module is what gives paramiko its clock
 
@@ -27,13 +28,19 @@ HIL = Path(sys.executable).with_name("hil")
 #: Put before everything else that a Python process imports: its wall clock jumps a few times a second, an
 #: hour ahead and a day back; the monotonic clock is left alone, as by somebody who sets the time.
 JUMPING = """
-import time
-_real, _began = time.time, time.monotonic()
+import atexit, os, time
+_real, _began, _seen = time.time, time.monotonic(), set()
 _jumps = (0.0, 3600.0, -86400.0, 7.0, -3600.0)
 def _time():
-    return _real() + _jumps[int((time.monotonic() - _began) / 0.3) % len(_jumps)]
+    jump = _jumps[int((time.monotonic() - _began) / 0.3) % len(_jumps)]
+    _seen.add(jump)
+    return _real() + jump
 time.time = _time
 time.time_ns = lambda: int(_time() * 1e9)
+@atexit.register
+def _tell():
+    with open(os.path.join(os.path.dirname(__file__), "jumps"), "a") as file:
+        file.write(f"{len(_seen)}\\n")
 """
 
 
@@ -60,6 +67,21 @@ def test_numbers_are_the_order_whatever_the_clock_says(tmp_path: Path) -> None:
     assert [outcome.outcome for outcome in jumping.outcomes] == [
         outcome.outcome for outcome in steady.outcomes
     ]
+
+
+def test_time_of_records_does_not_follow_a_clock_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report is late by what lies between two records: a jump would make it STALE, or never so."""
+    began = time.time()
+    with History(tmp_path / "history.jsonl", clock=SteadyClock()) as history:
+        history.add(RunStarted(run="r", lab="l"))
+        for jump in (3600.0, -86400.0):
+            monkeypatch.setattr(time, "time", lambda jump=jump: began + jump)
+            history.add(RunEnded())
+    times = [record.time for record in read_history(tmp_path / "history.jsonl")]
+    assert times == sorted(times)
+    assert abs(times[0] - began) < 60 and times[-1] - times[0] < 60
 
 
 def test_deadlines_of_ssh_do_not_go_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,5 +124,7 @@ def test_run_on_a_machine_whose_clock_jumps_is_green(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     times = [line["time"] for line in lines]
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
-    assert any(later < earlier for earlier, later in itertools.pairwise(times)), "the clock did not jump"
+    assert "5" in (tmp_path / "jumps").read_text().split(), "the clock did not jump"
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 220, "what lasted how long goes by no clock that is set"
     assert json.loads((run / "results.json").read_text())["as_stated"] is True

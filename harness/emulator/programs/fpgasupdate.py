@@ -30,7 +30,7 @@ class _Tool:
     def __init__(self, run: Invocation, edition: Edition) -> None:
         self._run = run
         self._edition = edition
-        self._now = run.host.clock.now
+        self._now = run.host.wall_clock
         self._level = "info"
 
     def log(self, level: str, text: str) -> None:

@@ -34,7 +34,7 @@ class _Tool:
         self._edition = edition
 
     def log(self, text: str) -> None:
-        self._run.err(f"{VENDOR.stamp(self._run.host.clock.now())} - {text}\n")  # of either edition
+        self._run.err(f"{VENDOR.stamp(self._run.host.wall_clock())} - {text}\n")  # of either edition
         self._run.streams.stderr.flush()
 
     def _arguments(self) -> tuple[str, str | None, str, float]:

@@ -43,12 +43,12 @@ def uname(run: Invocation) -> int:
 
 
 def date(run: Invocation) -> int:
-    """Write the lab time, by ``+FORMAT`` where given."""
+    """Write what the host takes for the time, by ``+FORMAT`` where given."""
     options, words = run.options("uRI:d:s:", ("utc", "iso-8601="))
     if "-s" in options:
         run.complain("cannot set date: Operation not permitted")
         return 1
-    now = run.host.clock.now()
+    now = run.host.wall_clock()
     moment = time.gmtime(now)
     form = words[0][1:] if words and words[0].startswith("+") else f"{_WEEKDAY_DATE} UTC %Y"
     if "-I" in options:
@@ -153,7 +153,9 @@ def dmesg(run: Invocation) -> int:
             if options.keys() & {"-t", "--notime"}:
                 stamp = ""
             elif options.keys() & {"-T", "--ctime"}:
-                stamp = time.strftime(f"[{_WEEKDAY_DATE} %Y] ", time.gmtime(run.host.booted + moment))
+                stamp = time.strftime(
+                    f"[{_WEEKDAY_DATE} %Y] ", time.gmtime(run.host.wall_clock() - run.host.uptime() + moment)
+                )
             else:
                 stamp = f"[{moment:12.6f}] "
             run.out(f"{stamp}{text}\n")

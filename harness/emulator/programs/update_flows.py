@@ -109,7 +109,7 @@ class Update:
     def _progress(self, *, total_bytes: int = 0, total_seconds: float = 0.0) -> Progress:
         return Progress(
             self._run.streams.stdout,
-            self._run.host.clock.now,
+            self._run.host.wall_clock,  # as time.time(), by which the tool's bars go
             (lambda text: self._log("debug", text)) if self._chatty else None,
             self._edition,
             total_bytes=total_bytes,
