@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from harness.emulator.shell import Shell
 
 _BLANKS = " \t\n"  # the default IFS; no other is supported
+#: Text in which no character means anything but itself.
+_PLAIN = re.compile(r"[\w./:=@%+,-]+")
 
 
 class Expander:
@@ -34,6 +36,9 @@ class Expander:
 
     def fields(self, word: Word) -> list[str]:
         """Return the words that ``word`` becomes: none, one or several."""
+        only = word[0] if len(word) == 1 else None
+        if isinstance(only, Text) and (only.quoted or _PLAIN.fullmatch(only.text)):
+            return self._bounded([only.text])  # as most words
         patterns: list[str] = []
         current: str | None = None
         for part in self._tilde(word):

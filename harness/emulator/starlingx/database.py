@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -177,8 +178,8 @@ class _Open:
         with self._lock:
             self._databases[database] = None
             self._databases.move_to_end(database)
-            over = list(self._databases)[: -self._most] if len(self._databases) > self._most else []
-            for other in over:
+            over = len(self._databases) - self._most
+            for other in list(islice(self._databases, over)) if over > 0 else ():
                 if other is not database and other.rest():
                     del self._databases[other]
 

@@ -7,13 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from re import Pattern
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Route, Router, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.emulator.distributed_cloud.dcmanager_api import Abort, DcmanagerApi
@@ -101,7 +102,8 @@ _APIS: Final[Mapping[str, tuple[Routes, Api]]] = {
 }
 
 
-#: Those of which a GET is answered without a change of thread, where nobody else is at the system.
+#: Those of which a GET is answered at once, without router and change of thread, where nobody else is at the
+#: system.
 _QUICK: Final = ("platform", "faultmanagement", "nfv")
 
 
@@ -127,6 +129,20 @@ def _app(service: str) -> Router:
     )
 
 
+@cache
+def _questions(service: str) -> list[tuple[Pattern[str], str]]:
+    """Return the pattern of each path that a service answers a GET to, and the method that does."""
+    return [(compile_path(path)[0], name) for method, path, name in _APIS[service][0] if method == "GET"]
+
+
+def _found(service: str, path: str) -> tuple[str, dict[str, str]]:
+    """Return the method that answers a GET, and what the path names; an empty one where there is none."""
+    for pattern, name in _questions(service):
+        if match := pattern.match(path):
+            return name, match.groupdict()
+    return "", {}
+
+
 def _of_site(method: Callable[[Site, HttpRequest], Awaitable[Response]]) -> Endpoint:
     async def endpoint(http: HttpRequest) -> Response:
         return await method(http.scope["site"], http)
@@ -138,10 +154,6 @@ def _endpoint(service: str, name: str) -> Endpoint:
     async def endpoint(http: HttpRequest) -> Response:
         body, form = await _read(http)
         site: Site = http.scope["site"]
-        if http.method == "GET" and service in _QUICK:
-            answer = site.answer_at_once(service, name, http)
-            if answer is not None:
-                return answer
         return await run_in_threadpool(site.answer, site.fetch, service, name, http, body, form)
 
     return endpoint
@@ -167,6 +179,13 @@ class Site:
         return {service: partial(self._serve, service) for service in services}
 
     async def _serve(self, service: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET" and service in _QUICK:
+            name, params = _found(service, scope["path"])
+            http = HttpRequest({**scope, "path_params": params})
+            answer = self.answer_at_once(service, name, http) if name else None
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
         await _app(service)({**scope, "site": self}, receive, send)
 
     def central(self) -> Cloud:
