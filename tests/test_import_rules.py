@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
         "hosts",
         "store.kept",
         "store.opening",
+        "store.place",
         "store.tables",
     },
     "health": {

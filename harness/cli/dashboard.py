@@ -40,7 +40,7 @@ def dashboard(
     from harness.dashboard.serving import dashboard as application
     from harness.dashboard.serving import is_loopback, link
     from harness.dashboard.state import State
-    from harness.store.opening import index_url
+    from harness.store.place import index_url
 
     if not is_loopback(bind) and len(token) < _SHORTEST:
         raise ConfigurationError(

@@ -183,7 +183,8 @@ def prune(
 
 @contextmanager
 def _index(store: str | None, reports: Path, *, new: bool = False) -> Iterator[Index]:
-    from harness.store.opening import VARIABLE, index_url, missing_file
+    from harness.store.opening import missing_file
+    from harness.store.place import VARIABLE, index_url
 
     url = index_url(reports, store)
     if url is None:

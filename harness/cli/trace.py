@@ -93,7 +93,8 @@ def _meant(words: list[str], texts: dict[str, str]) -> tuple[set[str], list[str]
 def _last(reports: Path, store: str | None) -> dict[str, Last]:
     """Return how each cell went when it ran last, on whatever lab; empty where there is no index of runs."""
     from harness.scenarios.requirements import Last, cell_of
-    from harness.store.opening import index_url, missing_file
+    from harness.store.opening import missing_file
+    from harness.store.place import index_url
 
     url = index_url(reports, store)
     if url is None or missing_file(url) is not None:

@@ -61,10 +61,10 @@ class LabHealth:
 
         :raises InfrastructureError: the database does not answer.
         """
-        from harness.health.store import Cause
-
         place = self._place(name)
         if place is not None:
+            from harness.health.store import Cause
+
             owner = self._holder.owner
             self._store().note(place, event, Cause(str(owner), reason, owner.name, evidence))
 
@@ -108,10 +108,12 @@ class LabHealth:
         self.note(name, event, "; ".join(told(check) for check in doubts) or "its checks found nothing")
 
     def _place(self, name: str) -> Place | None:
+        key = self._key(name)
+        if key is None:
+            return None
         from harness.health.store import Place
 
-        key = self._key(name)
-        return None if key is None else Place(key, name, self._entry.name)
+        return Place(key, name, self._entry.name)
 
     def _store(self) -> HealthStore:
         from harness.health.store import HealthStore

@@ -111,6 +111,6 @@ def _last(index: str | None, lab: str) -> dict[str, str]:
 def leases_and_index(reports: Path, leases: str | None, store: str | None = None) -> tuple[str, str | None]:
     """Return the URLs of leases and of the index, as options and environment say."""
     from harness.leases.store import leases_url
-    from harness.store.opening import index_url
+    from harness.store.place import index_url
 
     return leases_url(reports, leases, store), index_url(reports, store)

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, func, insert, select, update
 from harness.errors import ConfigurationError, InfrastructureError, LeasedError, LeaseLostError
 from harness.leases.owner import Owner
 from harness.store.kept import KeptStore
-from harness.store.opening import FILE_NAME, NONE, index_url, sqlite_url
+from harness.store.opening import sqlite_url
+from harness.store.place import FILE_NAME, NONE, index_url
 from harness.store.tables import LEASE_BREAKS, LEASES
 
 #: The environment's word for where the leases are.

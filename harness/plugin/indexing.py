@@ -86,7 +86,7 @@ class Indexing:
 
     def _opened(self, session: HilSession) -> bool:
         from harness.judgement.records import RunStarted
-        from harness.store.opening import index_url
+        from harness.store.place import index_url
 
         url = index_url(session.run_dir.parent, self._config.getoption("hil_store"))
         started = self._started(session)

@@ -43,7 +43,7 @@ class Index:
 
     Every method raises :class:`harness.errors.InfrastructureError` where the database does not do it.
 
-    :param url: see :func:`harness.store.opening.index_url`.
+    :param url: see :func:`harness.store.place.index_url`.
     """
 
     def __init__(self, url: str) -> None:

@@ -14,10 +14,6 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from harness.errors import ConfigurationError, InfrastructureError
 
-#: The environment's word for where the index is; ``none``: there is none.
-VARIABLE: Final = "HIL_STORE"
-NONE: Final = "none"
-FILE_NAME: Final = "index.sqlite"
 #: Newest form of the tables: the name of the last file in migrations/versions.
 HEAD: Final = "0004"
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -36,15 +32,6 @@ _MIGRATION_LOCK: Final = 0x68696C
 
 #: What a database, its driver and the disk beneath it raise; text that they cannot hold is one of these.
 FAILURES: Final = (SQLAlchemyError, OSError, UnicodeError)
-
-
-def index_url(reports: Path, said: str | None = None) -> str | None:
-    """Return the URL of the index: ``said``, else what HIL_STORE says, else a file below ``reports``.
-
-    None where that is ``none``.
-    """
-    url = said or os.environ.get(VARIABLE) or sqlite_url(reports / FILE_NAME)
-    return None if url == NONE else url
 
 
 def sqlite_url(file: Path) -> str:

@@ -32,8 +32,9 @@ from harness.judgement.values import Unknown
 from harness.record.runs import make_run_dir
 from harness.store import tables
 from harness.store.index import Index
-from harness.store.opening import HEAD, index_url, missing_file, open_index, sqlite_url
+from harness.store.opening import HEAD, missing_file, open_index, sqlite_url
 from harness.store.past import courses, forget, older_than, past_runs, went_both_ways
+from harness.store.place import index_url
 
 MIGRATIONS = Path(tables.__file__).with_name("migrations") / "versions"
 
