@@ -45,6 +45,14 @@ class Watched(LocalHost):
         super().put(source, path, permit=permit, deadline=deadline)
 
 
+@pytest.fixture(autouse=True)
+def firmware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of the test's own for the kernel's, which not every machine has or lets one write to."""
+    (tmp_path / "firmware").mkdir()
+    for module in ("gate", "driver"):
+        monkeypatch.setattr(f"harness.cards.{module}.FIRMWARE_FOLDER", str(tmp_path / "firmware"))
+
+
 @pytest.fixture(params=GENERATIONS)
 def card(request: pytest.FixtureRequest, sysfs: Path) -> FileCard:
     return add_card(sysfs, generation=request.param)
