@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.errors import ConfigurationError
 from harness.judgement.checkers.image_state import REPORTER
 from harness.judgement.model import VerdictKind
-from harness.judgement.records import RunStarted
 from harness.lab.releases import CORRECTED, Release, released
 from harness.lab.system_bench import narrowed, systems_of
 from harness.plugin.update_trials import SystemLane, UpdatePlan
-from harness.record.history import History
-from harness.scenarios.sweep import Ledger, Untold
-from harness.scenarios.sweep_journal import Journal
+from harness.scenarios.image_sweep import ImageSweep
 from harness.scenarios.sweep_results import Kind
 from harness.scenarios.update_actions import ACTIONS, check_point
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
     from harness.plugin.images import ImageShelf
+    from harness.record.history import History
     from harness.scenarios.promised import Promised
+    from harness.scenarios.sweep import Ledger
 
 _LIES: Final = {
     VerdictKind.FALSE_SUCCESS: "said completed {n} of an image that its card does not hold",
@@ -59,7 +55,7 @@ def kind_of(release: Release) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateSweep:
+class UpdateSweep(ImageSweep):
     """What a sweep of updates by control planes is; see :class:`harness.scenarios.sweep.Swept`.
 
     ``systems``: emulated ones of the lab, by name. ``release``: what they are, with their known defects.
@@ -77,6 +73,11 @@ class UpdateSweep:
     def kind(self) -> Kind:
         """What it is, in words."""
         return kind_of(self.release)
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        """The systems."""
+        return self.systems
 
     @property
     def groups(self) -> Sequence[Sequence[str]]:
@@ -115,45 +116,16 @@ class UpdateSweep:
                 )
 
     @contextmanager
-    def surroundings(self) -> Iterator[None]:
-        """Have nothing: systems share nothing."""
-        self.check()
-        yield
-
-    @contextmanager
     def bench(self, lane: str) -> Iterator[Inventory]:
         """Give the inventory with one system alone, as the release has it; each trial starts it anew."""
         own = narrowed(self.inventory, self.lab_name, lane)
         yield released(own, own.default_lab, self.release)
-
-    def started(self, run: str, lane: str, bench: Inventory) -> RunStarted:
-        """Return the first record: with what is tried."""
-        versions = {"python": platform.python_version()}
-        return RunStarted(run=run, lab=bench.lab(None).name, versions=versions, options={**self.options})
 
     def lane(self, name: str, bench: Inventory, history: History, ledger: Ledger, stop: Event) -> SystemLane:
         """Return the trials of one system."""
         return SystemLane(
             bench, name, history, self.plan, self.shelf, self.promised, ledger=ledger, stop=stop
         )
-
-    @property
-    def trials(self) -> int:
-        """How many trials there will be at most; each system says, once it knows its points."""
-        return len(self.systems) * len(self.plan.images) * self.plan.trials
-
-    def passed(self) -> Iterator[tuple[str, dict[str, list[str]]]]:
-        """Yield each system with the points that its update passes, by image.
-
-        They are found by one undisturbed update of each. :raises HarnessError: that failed.
-        """
-        with TemporaryDirectory(prefix="hil-sweep-") as folder:
-            for name in self.systems:
-                with self.bench(name) as bench, History(Path(folder) / f"history-{name}.jsonl") as history:
-                    history.add(self.started(folder, name, bench))
-                    ledger = Ledger(history, Journal(Path(folder), self.kind.name, {}), Untold())
-                    lane = self.lane(name, bench, history, ledger, Event())
-                    yield name, {of: list(lane.look_for_points(of)) for of in self.plan.images}
 
 
 def emulated_in(lab: Any) -> list[str]:

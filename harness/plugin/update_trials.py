@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.errors import ControlPlaneError, HarnessError, InfrastructureError
 from harness.judgement.checkers.image_state import REPORTER
-from harness.judgement.records import Fault, ScenarioEnded, ScenarioStarted, Subject
-from harness.judgement.values import Unknown
+from harness.judgement.records import Fault, Subject
 from harness.plugin.exploring.played import Run
 from harness.plugin.systems import System
+from harness.scenarios.image_sweep import ImageLane, cells
 from harness.scenarios.prepare import prepare
 from harness.scenarios.states import state_of
-from harness.scenarios.sweep_results import LaneResult, Trial
-from harness.scenarios.update_actions import ACTIONS, BETWEEN, OF_CARD, POINTS, REPORTED
+from harness.scenarios.update_actions import ACTIONS, BETWEEN, OF_CARD, POINTS, REPORTED, makes_sense
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from harness.record.history import History
     from harness.scenarios.promised import FlashedState, Promised
     from harness.scenarios.sweep import Ledger
+    from harness.scenarios.sweep_results import Trial
 
 T = TypeVar("T")
 #: Lab seconds after which the conductor's audit has taken as failed what it was told nothing of: it passes
@@ -47,24 +47,14 @@ class UpdatePlan:
     repeat: int = 1
     way: Way = "rest"
 
-    def cells(self, passed: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Yield what is tried: each action at the points that were named, or else where it makes sense."""
-        for name in self.actions:
-            for point in self.points or passed:
-                if self.points or point in ACTIONS[name].points:
-                    yield from [(name, point)] * self.repeat
-
     @property
     def trials(self) -> int:
         """How many there are of each image at most."""
-        return len(list(self.cells(POINTS)))
+        return len(cells(self, POINTS, makes_sense))
 
 
-class SystemLane:
-    """One emulated system, started anew for each trial. ``inventory``: with the defects that it has.
-
-    :param stop: no further trial is begun once it is set.
-    """
+class SystemLane(ImageLane):
+    """One emulated system, started anew for each trial. ``inventory``: with the defects that it has."""
 
     def __init__(
         self,
@@ -78,71 +68,44 @@ class SystemLane:
         ledger: Ledger,
         stop: Event,
     ) -> None:
+        super().__init__(
+            system,
+            history,
+            plan,
+            operation="update",
+            by=REPORTER,
+            subject=Subject("record", system),
+            ledger=ledger,
+            stop=stop,
+        )
         self._inventory = inventory
-        self._system = system
-        self._history = history
-        self._plan = plan
+        self._plan: UpdatePlan = plan
         self._shelf = shelf
         self._promised = promised
-        self._ledger = ledger
-        self._stop = stop
-        self._points: dict[str, tuple[str, ...]] = {}
-        self._seconds = 0.0
         self._count = 0
 
-    def run(self) -> None:
-        """Look for the points that the update passes, then run all trials.
-
-        :raises HarnessError: the lab failed; what was recorded until then is in the history.
-        """
-        for of in self._plan.images:
-            if self._stop.is_set():
-                return
-            cells = list(self._plan.cells(self.look_for_points(of)))
-            self._ledger.spare(self._plan.trials - len(cells))
-            for name, point in cells:
-                if self._stop.is_set():
-                    return
-                if not self._ledger.is_done(of, point, name):
-                    self._at(of, point, name)
-
-    def look_for_points(self, of: str) -> tuple[str, ...]:
-        """Return the points that an undisturbed update passes, by such an update."""
-        began = time.monotonic()
+    def _passed(self, of: str) -> tuple[str, ...]:
+        """Do it once with an image, undisturbed, and return the points that it passes."""
         first = len(self._history.records)
-        with self._scenario(f"sweep update {of}, undisturbed"), self._fresh(of) as system:
+        with self._fresh(of) as system:
             for point in OF_CARD:
                 system.faults.at(point, "note", lambda: None)
             self._update(system, of, lambda point: None)
         faults = [r for r in self._history.records[first:] if isinstance(r, Fault) and r.state == "fired"]
         passed = {*BETWEEN, *(fault.point for fault in faults)}
-        self._points[of] = tuple(point for point in POINTS if point in passed)
-        self._seconds = time.monotonic() - began
-        return self._points[of]
+        return tuple(point for point in POINTS if point in passed)
 
-    def let_go(self) -> None:
-        """Nothing is held for long: an update under way comes to its end."""
-
-    def result(self) -> LaneResult:
-        """Return what was recorded so far, judged."""
-        return LaneResult(self._system, self._ledger.trials(), push=self._seconds, points=self._points)
+    def _makes_sense(self, action: str, point: str) -> bool:
+        """Return whether an action is worth a trial at a point."""
+        return makes_sense(action, point)
 
     # -- one trial ------------------------------------------------------------------------------------
 
-    def _at(self, of: str, point: str, name: str) -> None:
-        trial = Trial(self._system, point, name, of=of, by=REPORTER, at=point)
-        if point in self._points[of]:
-            self._trial(trial)
-            return
-        why = "an undisturbed update of this system does not pass it"
-        subject = Subject("record", self._system)
-        self._history.add(Fault(point=point, action=name, subject=subject, state="not-reached", detail=why))
-        self._ledger.note(replace(trial, reason=why))
-
     def _trial(self, trial: Trial) -> None:
+        """Do it once, disturbed, and note what came of it."""
         began = time.monotonic()
         self._count += 1
-        title = f"sweep update {trial.of}, {trial.action} at {trial.point}, trial {self._count}"
+        title = f"{self._title(trial.of)}, {trial.action} at {trial.point}, trial {self._count}"
         first = len(self._history.records)
         with self._scenario(title) as ended:
             try:
@@ -177,20 +140,6 @@ class SystemLane:
                 reported = _reported(system.bench, uuid)
             return reported, self._left_as(system, trial.of, before)
 
-    @contextmanager
-    def _scenario(self, name: str) -> Iterator[list[HarnessError]]:
-        """Record the beginning and the end; what the block leaves in the list is what it ended with."""
-        self._history.add(ScenarioStarted(scenario=name, subject=Subject("record", self._system)))
-        errors: list[HarnessError] = []
-        try:
-            yield errors
-        except HarnessError as error:
-            errors.append(error)
-            raise
-        finally:
-            state, reason = state_of(errors[0] if errors else None)
-            self._history.add(ScenarioEnded(scenario=name, state=state, reason=reason))
-
     # -- steps ----------------------------------------------------------------------------------------
 
     @contextmanager
@@ -201,7 +150,7 @@ class SystemLane:
 
         with (
             start_lab(self._inventory) as running,
-            SystemBench(running, self._system, self._history, way=self._plan.way) as bench,
+            SystemBench(running, self._name, self._history, way=self._plan.way) as bench,
         ):
             card = next(iter(bench.cards.values())).driver
             prepare(card, self._promised.given(of, None), bench.bench)
@@ -277,14 +226,7 @@ class SystemLane:
     def _left_as(self, system: System, of: str, before: FlashedState) -> str:
         """Return how the update left the card: old, new, factory, mixed, or unknown."""
         truth = next(iter(system.bench.cards.values())).driver.truth()
-        found, after = self._promised.state(truth), self._promised.after(of, before)
-        if isinstance(truth.bitstream_id, Unknown):
-            return "unknown"
-        if found == after and after != before:
-            return "new"
-        if found == before:
-            return "old"
-        return "factory" if found == before.from_factory(found) else "mixed"
+        return self._promised.state(truth).left_of(before, self._promised.after(of, before))
 
 
 def _asked(act: Callable[[], T]) -> T:

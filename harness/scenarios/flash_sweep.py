@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,17 +14,16 @@ from harness.errors import ConfigurationError
 from harness.faults.actions import action
 from harness.faults.points import check_point
 from harness.judgement.model import VerdictKind
-from harness.judgement.records import RunStarted
-from harness.record.history import History
 from harness.scenarios.flash_trials import CardLane, FlashPlan, Operation, Shelf
-from harness.scenarios.sweep import Ledger, Untold
-from harness.scenarios.sweep_journal import Journal
+from harness.scenarios.image_sweep import ImageSweep
 from harness.scenarios.sweep_results import Kind
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
     from harness.lab.card_bench import CardBench
+    from harness.record.history import History
     from harness.scenarios.promised import Promised
+    from harness.scenarios.sweep import Ledger
 
 _DONE: Final = {
     "flash": "reported done {n} while the image had not landed",
@@ -62,8 +59,8 @@ def kind_of(operation: Operation) -> Kind:
     )
 
 
-@dataclass(slots=True)
-class FlashSweep:
+@dataclass
+class FlashSweep(ImageSweep):
     """What a sweep of updates or resets is; see :class:`harness.scenarios.sweep.Swept`.
 
     ``devices``: cards as ``host/card``. ``generations``: of the driver of emulated hosts, each one a lane;
@@ -92,6 +89,11 @@ class FlashSweep:
     def kind(self) -> Kind:
         """What it is, in words."""
         return kind_of(self.plan.operation)
+
+    @property
+    def lanes(self) -> Sequence[str]:
+        """The cards, each with a generation where one is named."""
+        return list(self._cards)
 
     @property
     def groups(self) -> Sequence[Sequence[str]]:
@@ -135,12 +137,6 @@ class FlashSweep:
             )
 
     @contextmanager
-    def surroundings(self) -> Iterator[None]:
-        """Have nothing: cards share nothing."""
-        self.check()
-        yield
-
-    @contextmanager
     def bench(self, lane: str) -> Iterator[CardBench]:
         """Start the card's host, or lease the real card."""
         from harness.lab.card_bench import open_card
@@ -157,33 +153,8 @@ class FlashSweep:
         ) as bench:
             yield bench
 
-    def started(self, run: str, lane: str, bench: CardBench) -> RunStarted:
-        """Return the first record: with what is tried."""
-        versions = {"python": platform.python_version()}
-        return RunStarted(run=run, lab=bench.lab.name, versions=versions, options={**self.options})
-
     def lane(self, name: str, bench: CardBench, history: History, ledger: Ledger, stop: Event) -> CardLane:
         """Return the trials of one card."""
         return CardLane(
             bench, history, self.plan, self.shelf, self.promised, name=name, ledger=ledger, stop=stop
         )
-
-    @property
-    def trials(self) -> int:
-        """How many trials there will be at most; each card says, once it knows its points."""
-        plan = self.plan
-        return len(self._cards) * len(plan.images) * plan.trials
-
-    def passed(self) -> Iterator[tuple[str, dict[str, list[str]]]]:
-        """Yield each lane with the points that the operation passes, by what it is done with.
-
-        They are found by one undisturbed operation on each card. :raises HarnessError: that failed.
-        """
-        with TemporaryDirectory(prefix="hil-sweep-") as folder:
-            for name in self._cards:
-                path = Path(folder) / f"history-{name.replace('/', '+')}.jsonl"
-                with self.bench(name) as bench, History(path) as history:
-                    history.add(self.started(folder, name, bench))
-                    ledger = Ledger(history, Journal(Path(folder), self.kind.name, {}), Untold())
-                    lane = self.lane(name, bench, history, ledger, Event())
-                    yield name, {of: list(lane.look_for_points(of)) for of in self.plan.images}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal, Protocol
@@ -17,16 +17,16 @@ from harness.errors import (
     RefusedError,
     UnreachableError,
 )
-from harness.faults.actions import action
+from harness.faults.actions import action as action_of
 from harness.faults.injector import Injector
 from harness.faults.points import POINTS
-from harness.judgement.records import Fault, Intent, ScenarioEnded, ScenarioStarted
-from harness.judgement.values import Unknown
+from harness.judgement.records import Intent
+from harness.scenarios.image_sweep import ImageLane
 from harness.scenarios.prepare import prepare
 from harness.scenarios.promised import FlashedState, Promised
 from harness.scenarios.promises import ACTIVATED_BY_RESET, returns
 from harness.scenarios.states import state_of
-from harness.scenarios.sweep_results import LaneResult, Trial
+from harness.scenarios.sweep_results import Trial
 
 if TYPE_CHECKING:
     from harness.cards.driver import CardDriver
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.lab.card_bench import CardBench
     from harness.record.history import History
     from harness.scenarios.sweep import Ledger
+    from harness.scenarios.sweep_results import LaneResult
 
 Operation = Literal["flash", "reset"]
 #: The tool that reports of each operation.
@@ -89,11 +90,8 @@ class FlashPlan:
         return len(self.actions) * len(self.points or POINTS) * self.repeat
 
 
-class CardLane:
-    """One card. :param promised: what documents promise of an image on a card in a state.
-
-    :param stop: no further trial is begun once it is set.
-    """
+class CardLane(ImageLane):
+    """One card. :param promised: what documents promise of an image on a card in a state."""
 
     def __init__(
         self,
@@ -107,41 +105,23 @@ class CardLane:
         ledger: Ledger,
         stop: Event,
     ) -> None:
-        self._name = name
+        self._card: CardDriver = bench.driver(history)
+        super().__init__(
+            name,
+            history,
+            plan,
+            operation=plan.operation,
+            by=REPORTERS[plan.operation],
+            subject=self._card.subject,
+            ledger=ledger,
+            stop=stop,
+        )
         self._bench = bench
-        self._history = history
-        self._plan = plan
+        self._plan: FlashPlan = plan
         self._shelf = shelf
         self._promised = promised
-        self._ledger = ledger
-        self._stop = stop
-        self._card: CardDriver = bench.driver(history)
-        self._points: dict[str, tuple[str, ...]] = {}
-        self._seconds = 0.0
         self._left = 0
         self._excluded: list[str] = []
-
-    def run(self) -> None:
-        """Look for the points that the operation passes, then run all trials.
-
-        :raises HarnessError: the lab failed; what was recorded until then is in the history.
-        """
-        for of in self._plan.images:
-            cells: list[tuple[str, str]] = []
-            if self._stop.is_set():
-                return
-            if not self._permitted(of):
-                pass
-            elif not self._affordable():
-                self._left += self._plan.trials
-            else:
-                cells = list(self._cells(of, self.look_for_points(of)))
-            self._ledger.spare(self._plan.trials - len(cells))
-            for name, point in cells:
-                if self._stop.is_set():
-                    return
-                if not self._ledger.is_done(of, point, name):
-                    self._at(of, point, name)
 
     def _permitted(self, of: str) -> bool:
         """Return whether what the image does may happen to this card; note it where it may not."""
@@ -152,86 +132,61 @@ class CardLane:
             self._excluded.append(f"{of}, not permitted {' and '.join(sorted(missing))}")
         return not missing
 
-    def look_for_points(self, of: str) -> tuple[str, ...]:
-        """Return the points that an undisturbed operation passes, by such an operation."""
-        began = time.monotonic()
-        with self._scenario(f"{self._title(of)}, undisturbed"):
-            state = self._begin(of)
-            injector = Injector(self._card, self._bench.lab, self._history)
-            armed = []
-            for point in POINTS:
-                try:
-                    armed.append(injector.arm(point, "note"))
-                except BlockedError:  # a real card does not tell it from another one
-                    continue
-            self._operate(of, state, injector)
-            self._points[of] = tuple(each.point for each in armed if each.state == "fired")
-        self._seconds = time.monotonic() - began
-        return self._points[of]
-
-    def let_go(self) -> None:
-        """Nothing is held for long: an update under way comes to its end."""
+    def _passed(self, of: str) -> tuple[str, ...]:
+        """Do it once with an image, undisturbed, and return the points that it passes."""
+        state = self._begin(of)
+        injector = Injector(self._card, self._bench.lab, self._history)
+        armed = []
+        for point in POINTS:
+            with suppress(BlockedError):  # a real card does not tell it from another one
+                armed.append(injector.arm(point, "note"))
+        self._operate(of, state, injector)
+        return tuple(each.point for each in armed if each.state == "fired")
 
     def result(self) -> LaneResult:
         """Return what was recorded so far, judged."""
         why = f"the budget of {self._plan.wear} updates is used up" if self._left else ""
-        return LaneResult(
-            self._name,
-            self._ledger.trials(),
-            push=self._seconds,
-            points=self._points,
-            left=self._left,
-            left_why=why,
-            excluded="; ".join(self._excluded),
-        )
+        return replace(super().result(), left=self._left, left_why=why, excluded="; ".join(self._excluded))
 
-    def _cells(self, of: str, passed: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield what is tried: each action at the points that were named, or else where it makes sense."""
-        for name in self._plan.actions:
-            for point in self._plan.points or passed:
-                if self._plan.points or self._makes_sense(name, point):
-                    yield from [(name, point)] * self._plan.repeat
+    def _takes(self, of: str) -> bool:
+        """Return whether an image may be tried: it is permitted, and there are updates left for it."""
+        if not self._permitted(of):
+            return False
+        if not self._affordable():
+            self._left += self._plan.trials
+            return False
+        return True
 
-    def _makes_sense(self, name: str, point: str) -> bool:
+    def _makes_sense(self, action: str, point: str) -> bool:
+        """Return whether an action is worth a trial at a point; one that this lab lacks is, too."""
         try:
-            action(name).check(point, self._card, self._bench.lab)
-        except NotOfferedError:  # elsewhere it would
+            action_of(action).check(point, self._card, self._bench.lab)
+        except (NotOfferedError, BlockedError):
             return True
         except ConfigurationError:
             return False
-        except BlockedError:
-            return True
         return True
-
-    def _title(self, of: str) -> str:
-        return f"sweep {self._plan.operation} {of}".rstrip()
 
     # -- one trial ------------------------------------------------------------------------------------
 
-    def _at(self, of: str, point: str, name: str) -> None:
-        if point not in self._points[of]:
-            self._never(of, point, name, "an undisturbed operation on this card does not pass it")
-        elif not self._affordable():
+    def _trial(self, trial: Trial) -> None:
+        """Do it once, disturbed, and note what came of it; leave it out where it would cost too much."""
+        if not self._affordable():
             self._left += 1
-        else:
-            self._trial(of, point, name)
-
-    def _trial(self, of: str, point: str, name: str) -> None:
+            return
         began = time.monotonic()
-        trial = Trial(self._name, point, name, of=of, by=REPORTERS[self._plan.operation], at=point)
         intent: int | None = None
-        with self._scenario(f"{self._title(of)}, {name} at {point}") as ended:
-            state = self._begin(of)
+        with self._scenario(f"{self._title(trial.of)}, {trial.action} at {trial.point}") as ended:
+            state = self._begin(trial.of)
             injector = Injector(self._card, self._bench.lab, self._history)
             try:
-                armed = injector.arm(point, name)
+                armed = injector.arm(trial.point, trial.action)
             except (BlockedError, ConfigurationError, NotOfferedError) as error:
                 trial = replace(trial, reason=error.message)
             else:
                 try:
-                    reported, intent = self._operate(of, state, injector)
-                    left = self._left_as(of, state)
-                    trial = replace(trial, reported=reported, truth=left)
+                    reported, intent = self._operate(trial.of, state, injector)
+                    trial = replace(trial, reported=reported, truth=self._left_as(trial.of, state))
                 except HarnessError as error:
                     ended.append(error)
                     word, reason = state_of(error)
@@ -239,27 +194,6 @@ class CardLane:
                 if armed.state == "not-reached":
                     trial, intent = replace(trial, reason="the operation ended before it came there"), None
         self._ledger.note(replace(trial, seconds=time.monotonic() - began), intent)
-
-    def _never(self, of: str, point: str, name: str, why: str) -> None:
-        """Note a point at which nothing is tried."""
-        subject = self._card.subject
-        self._history.add(Fault(point=point, action=name, subject=subject, state="not-reached", detail=why))
-        by = REPORTERS[self._plan.operation]
-        self._ledger.note(Trial(self._name, point, name, reason=why, of=of, by=by))
-
-    @contextmanager
-    def _scenario(self, name: str) -> Iterator[list[HarnessError]]:
-        """Record the beginning and the end; what the block leaves in the list is what it ended with."""
-        self._history.add(ScenarioStarted(scenario=name, subject=self._card.subject))
-        errors: list[HarnessError] = []
-        try:
-            yield errors
-        except HarnessError as error:
-            state, reason = state_of(error)
-            self._history.add(ScenarioEnded(scenario=name, state=state, reason=reason))
-            raise
-        state, reason = state_of(errors[0] if errors else None)
-        self._history.add(ScenarioEnded(scenario=name, state=state, reason=reason))
 
     # -- steps ----------------------------------------------------------------------------------------
 
@@ -340,17 +274,8 @@ class CardLane:
         if not truth.on_bus and self._bench.bench is not None:
             self._cycle_power()  # a reset lost it; what it holds shows once it is back
             truth = self._card.truth()
-        found = self._promised.state(truth)
-        if isinstance(truth.bitstream_id, Unknown):
-            return "unknown"
-        wanted = before if self._plan.operation == "reset" else self._promised.after(of, before)
-        if found == wanted and wanted != before:
-            return "new"
-        if found == before:
-            return "old"
-        if found == before.from_factory(found):
-            return "factory"
-        return "mixed"
+        after = before if self._plan.operation == "reset" else self._promised.after(of, before)
+        return self._promised.state(truth).left_of(before, after)
 
     def _affordable(self) -> bool:
         """Reserve the updates of one trial of a real card; False where its budget does not have them."""

@@ -33,9 +33,20 @@ class FlashedState:
     root: Value[str]
     cancelled: Value[frozenset[int]]
 
-    def from_factory(self, found: FlashedState) -> FlashedState:
-        """Return this card, come up from its factory page: running what ``found`` runs, if that is such."""
-        return replace(self, running=found.running) if boot_page(found.running) == "factory" else self
+    def left_of(self, before: FlashedState, after: FlashedState) -> str:
+        """Return what is left of a card that was as ``before``, and whole as ``after``.
+
+        That is ``old`` or ``new``, ``factory``: all that it held, but it runs its factory page, ``mixed``:
+        none of these; ``unknown`` where it cannot be read what it runs.
+        """
+        if isinstance(self.running, Unknown):
+            return "unknown"
+        if self == before:
+            return "old"
+        if self == after:
+            return "new"
+        from_factory = boot_page(self.running) == "factory" and self == replace(before, running=self.running)
+        return "factory" if from_factory else "mixed"
 
 
 class Promised:

@@ -135,6 +135,11 @@ ACTIONS: Final[Mapping[str, UpdateAction]] = {
 }
 
 
+def makes_sense(action: str, point: str) -> bool:
+    """Return whether an action has anything to disturb at a point."""
+    return point in ACTIONS[action].points
+
+
 def check_point(point: str) -> None:
     """:raises ConfigurationError: an update has no such point; the hint has the nearest."""
     if point not in POINTS:

@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import pytest
+from support.processes import wait_until
 
 WORDS = ("sweep", "flash", "--device", "one", "--action", "power-cut,sigterm", "--repeat", "2")
 POINTS = ("--point", "transferring", "--point", "copying")
@@ -57,6 +58,14 @@ def test_the_points_that_an_update_passes_can_be_listed(project) -> None:
     points = "start, preparing, transferring, programming, authenticating, copying"
     assert ended.stdout == f"one/card0 B  A/csk0: {points}\n"
     assert not (project.folder / "reports").exists(), "nothing is kept of it"
+
+
+def test_a_list_that_is_killed_leaves_nothing(project) -> None:
+    process = project.start("sweep", "flash", "--device", "one", "--list")
+    wait_until(lambda: list(project.runtime.glob("hil-sweep-*/history*.jsonl")), "an update that records")
+    process.send_signal(signal.SIGKILL)
+    assert project.end(process).code == -signal.SIGKILL
+    project.assert_nothing_left()
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,12 @@ from harness.plugin.images import ImageShelf, RootHashes
 from harness.plugin.update_sweep import UpdateSweep, kind_of
 from harness.plugin.update_trials import UpdatePlan
 from harness.record.runs import read_run
+from harness.scenarios.image_sweep import cells
 from harness.scenarios.promised import Promised
 from harness.scenarios.sweep import Sweep
 from harness.scenarios.sweep_journal import Journal, judged_entries
 from harness.scenarios.sweep_results import LaneResult, SweepResult, Trial
-from harness.scenarios.update_actions import ACTIONS, POINTS
+from harness.scenarios.update_actions import ACTIONS, POINTS, makes_sense
 
 INVENTORY = """\
 version: 1
@@ -121,10 +122,10 @@ def test_a_known_defect_shows_in_what_others_say_and_is_the_result(project, tmp_
 
 def test_what_an_action_does_is_tried_where_it_makes_sense() -> None:
     plan = UpdatePlan(("A/csk0",), ("abort", "disk-full"), repeat=2)
-    cells = list(plan.cells(("before-update", "preparing", "reported")))
-    assert cells == [("abort", "preparing")] * 2 + [("disk-full", "before-update")] * 2
+    found = cells(plan, ("before-update", "preparing", "reported"), makes_sense)
+    assert found == [("abort", "preparing")] * 2 + [("disk-full", "before-update")] * 2
     named = replace(plan, points=("reported",), repeat=1)
-    assert list(named.cells(POINTS)) == [("abort", "reported"), ("disk-full", "reported")]
+    assert cells(named, POINTS, makes_sense) == [("abort", "reported"), ("disk-full", "reported")]
     assert plan.trials == 2 * 5 + 2
 
 
