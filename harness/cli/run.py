@@ -148,6 +148,12 @@ def _check(targets: list[str]) -> None:
                 f"There is nothing to run at {target}.",
                 hint="Name a file or folder of scenarios, such as testplans/regression.",
             )
+        file = target.split("::")[0]
+        if Path(file).is_file() and not file.endswith((".py", ".scenario.yaml")):
+            raise ConfigurationError(
+                f"{file} is no file of scenarios.",
+                hint="They stand in test_NAME.py and in NAME.scenario.yaml, campaigns in NAME.campaign.yaml.",
+            )
 
 
 def _accepted(parts: list[str], targets: list[str]) -> list[str]:

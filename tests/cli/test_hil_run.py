@@ -247,6 +247,7 @@ def test_text_may_be_called_table_as_other_commands_have_it(project) -> None:
     ("words", "message"),
     [
         (["no/such/plan"], "There is nothing to run at no/such/plan."),
+        (["inventory.yaml"], "inventory.yaml is no file of scenarios."),
         (["test_plan.py", "--allow-blocked", "no_plan.py"], "There is nothing to run at no_plan.py."),
         (["test_plan.py", "--device", "tow"], "There is no card or host 'tow' in lab small."),
         (["test_plan.py", "--lab", "big"], "There is no lab 'big' in inventory.yaml."),
