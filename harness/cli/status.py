@@ -30,7 +30,9 @@ ANSWER: Final = "answer"
 
 @app.command(epilog=_EPILOG)
 def status(
-    system: Annotated[list[str] | None, typer.Argument(help="Only these systems; default: all.")] = None,
+    system: Annotated[
+        list[str] | None, typer.Argument(help="Only these; of a controller its subclouds too. Default: all.")
+    ] = None,
     inventory: Annotated[Path | None, typer.Option(help="The inventory file.")] = None,
     lab: Annotated[str | None, typer.Option(help="The lab; default: the inventory's default_lab.")] = None,
     way: Annotated[Literal["rest", "cli"], typer.Option(help="Ask by the API, or by the command.")] = "rest",
