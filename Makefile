@@ -1,10 +1,12 @@
 # `make regression` and `make test` are all it takes; both set .venv up first, once.
 # Scenarios that need a Docker engine are listed as blocked where none can be had, and the run goes by the rest.
 # ARGS hands further words on:  make regression ARGS="--device subcloud1"   make test ARGS="-k inventory"
+# TESTS names what `make test` runs:  make test TESTS=tests/images
 
 BIN := .venv/bin
 JOBS ?= auto
 ARGS ?=
+TESTS ?= tests
 
 # Where this is set, each of the many processes of a run compiles the harness anew: a third of a short run.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,7 +35,7 @@ regression: setup
 	@$(BIN)/hil run testplans/regression --allow-blocked registry_engine $(ARGS)
 
 test: setup
-	@$(BIN)/pytest -n $(JOBS) --import-mode=importlib tests $(ARGS)
+	@$(BIN)/pytest -n $(JOBS) --import-mode=importlib $(TESTS) $(ARGS)
 
 lint: setup
 	@$(BIN)/ruff check .

@@ -15,7 +15,12 @@ from harness.errors import ConfigurationError, InfrastructureError
 if TYPE_CHECKING:
     from harness.judgement.judge import Judgement
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show the page of a run; write results and statements for others.",
+)
 app.command(epilog=STATEMENT_EPILOG)(statement)
 app.command(epilog=STATEMENT_EPILOG)(verify)
 _LATEST: Final = Path("reports/latest")
