@@ -15,7 +15,7 @@ import typer
 from harness.cli.form import Form, FormOption
 from harness.cli.releases import release_names
 from harness.cli.scenario import files_of
-from harness.errors import ConfigurationError
+from harness.errors import EXIT_INTERRUPTED, ConfigurationError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ one is the first bad one with the probability --confidence. A build is put into 
 by a scenario under the name --image.
 
 Exit codes: 0 found, 1 not found with that confidence, 2 usage, or an end does not show what it should,
-3 something could not be run, 130 interrupted.
+3 something could not be run, 130 interrupted (with what is known so far).
 """
 
 
@@ -98,12 +98,13 @@ def bisect(
         work.run(runs=runs, confidence=confidence, tries=tries)
         at, probability = work.search.likeliest()
         by_itself = None
-        if over is Over.DEFECTS and builds is None and at > 1 and probability >= confidence:
+        found = probability >= confidence and not work.interrupted
+        if over is Over.DEFECTS and builds is None and at > 1 and found:
             by_itself = work.try_alone(alone(points, at), runs)
     said = _json(work, over.value if builds is None else "builds", confidence, by_itself)
     said["seconds"] = round(time.monotonic() - began, 1)
     typer.echo(json.dumps(said, indent=1) if output is Form.JSON else _text(said))
-    raise typer.Exit(0 if said["found"] else 1)
+    raise typer.Exit(EXIT_INTERRUPTED if work.interrupted else 0 if said["found"] else 1)
 
 
 def _points(
@@ -171,6 +172,7 @@ def _json(work: Bisected, over: str, confidence: float, by_itself: Count | None)
             for step in work.steps
         ],
         "found": probability >= confidence,
+        "interrupted": work.interrupted,
         "first_bad": names[at],
         "last_good": names[at - 1],
         "confidence": probability,
@@ -199,7 +201,8 @@ def _text(said: dict[str, Any]) -> str:
         lines.append(f"First bad: {said['first_bad']} (after {said['last_good']}), {said['confidence']:.2%}.")
     else:
         among = ", ".join(said["candidates"])
-        lines.append(f"Not found: the first bad one is among {among} ({said['wanted_confidence']:.0%}).")
+        yet = "Interrupted, not found yet" if said["interrupted"] else "Not found"
+        lines.append(f"{yet}: the first bad one is among {among} ({said['wanted_confidence']:.0%}).")
     if (by_itself := said["alone"]) is not None:
         more = "enough by itself" if by_itself["shown"] else "not enough without those before it"
         lines.append(f"It is {more}: bad in {by_itself['shown']} of {by_itself['runs']} runs.")

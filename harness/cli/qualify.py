@@ -65,11 +65,11 @@ def qualify(
     output: FormOption = Form.TABLE,
 ) -> None:
     """Run a plan without any known defect and once with each, and print which scenario notices which."""
-    from harness.scenarios.qualification import Plan, Qualification
+    from harness.scenarios.qualification import Qualification, QualificationPlan
 
     target, defects = _target(campaign), _defects(defect or [], kind or [])
     options, devices = _options(inventory, lab, device or [])
-    plan = Plan(target, defects, options, reports, full=full, jobs=jobs, devices=devices)
+    plan = QualificationPlan(target, defects, options, reports, full=full, jobs=jobs, devices=devices)
     with stopped_is_interrupted():
         matrix = Qualification(plan, _told, _say).run(fresh=fresh)
     if output is Form.JSON:

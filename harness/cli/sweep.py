@@ -92,13 +92,13 @@ def push(
     from harness.registry.archives import read_image
     from harness.scenarios.push_points import default_points
     from harness.scenarios.push_sweep import PushSweep
-    from harness.scenarios.push_trials import Plan
+    from harness.scenarios.push_trials import PushPlan
 
     names, actions = _clients(client), _actions(action)
     asked = tuple(FaultPoint.parse(text) for text in point or ())
     given = read_image(image) if image is not None else None
     largest = max((blob.size for blob in given.blobs()), default=2) if given is not None else layer_size
-    plan = Plan(actions, asked or default_points(largest), repeat, layers, layer_size, soak, given)
+    plan = PushPlan(actions, asked or default_points(largest), repeat, layers, layer_size, soak, given)
     swept = PushSweep(names, plan, lambda: _engine(engine))
     total = len(names) * plan.trials if not soak else 0
     folder = place(swept, reports, resume, fresh=fresh or bool(soak))

@@ -141,6 +141,8 @@ def _between(known: Sequence[str], good: str, bad: str) -> list[str]:
 class Bisected:
     """A bisection of ``points``, the first of which is said to be good and the last bad.
 
+    ``search`` and ``steps`` are what is known so far; ``interrupted``: by Ctrl-C.
+
     :param target: what is run. :param sights: what makes it bad; none: something that is not as stated.
     :param told: is called after each run, with what is known since.
     """
@@ -152,6 +154,7 @@ class Bisected:
     told: Callable[[Step, Count], None] = lambda step, count: None
     search: Search = field(init=False)
     steps: list[Step] = field(default_factory=list)
+    interrupted: bool = False
     _in_effect: str = ""
     _lacking: str = ""
 
@@ -159,11 +162,19 @@ class Bisected:
         self.search = Search(len(self.points))
 
     def run(self, *, runs: int, confidence: float, tries: int) -> None:
-        """Measure both ends ``runs`` times, then search; ``tries``: runs at most, those of the ends besides.
+        """Measure both ends ``runs`` times, then search, until that is over or interrupted.
+
+        :param tries: runs at most, those of the ends besides.
 
         :raises ConfigurationError: an end does not show what it should, or no scenario can be read.
         :raises InfrastructureError: an end gives no result, or a build cannot be put into effect.
         """
+        try:
+            self._run(runs=runs, confidence=confidence, tries=tries)
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _run(self, *, runs: int, confidence: float, tries: int) -> None:
         for step in measure_ends(self.search, self._look, runs):
             self._note(step)
             if step.shown is None and self._silent(step.point) > _PATIENCE:
@@ -178,10 +189,13 @@ class Bisected:
     def try_alone(self, point: Point, runs: int) -> Count:
         """Return how often a point outside of the row shows what is looked for."""
         count = Count()
-        for _ in range(runs):
-            shown = self._shown(point)
-            if shown is not None:
-                count.add(shown)
+        try:
+            for _ in range(runs):
+                shown = self._shown(point)
+                if shown is not None:
+                    count.add(shown)
+        except KeyboardInterrupt:
+            self.interrupted = True
         return count
 
     def _note(self, step: Step) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import BlockedError
 from harness.judgement.records import RunStarted
 from harness.registry.clients.catalogue import PUSH_CLIENTS
-from harness.scenarios.push_trials import Lane, Plan
+from harness.scenarios.push_trials import ClientLane, PushPlan
 from harness.scenarios.sweep_results import PUSH, Kind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class PushSweep:
     """What a sweep of pushes is; see :class:`harness.scenarios.sweep.Swept`."""
 
     clients: Sequence[str]
-    plan: Plan
+    plan: PushPlan
     open_engine: EngineOpener
     _engine: Engine | None = field(default=None, init=False)
     _no_engine: BlockedError | None = field(default=None, init=False)
@@ -89,10 +89,12 @@ class PushSweep:
         options = {"actions": list(self.plan.actions), "points": [str(each) for each in self.plan.points]}
         return RunStarted(run=run, lab="registry", versions=versions, options=options)
 
-    def lane(self, name: str, bench: RegistryBench, history: History, ledger: Ledger, stop: Event) -> Lane:
+    def lane(
+        self, name: str, bench: RegistryBench, history: History, ledger: Ledger, stop: Event
+    ) -> ClientLane:
         """Return the trials of one client."""
         alone = sum(PUSH_CLIENTS[each].needs_engine for each in self.clients) == 1
-        return Lane(name, bench, history, self.plan, ledger=ledger, stop=stop, engine_log=alone)
+        return ClientLane(name, bench, history, self.plan, ledger=ledger, stop=stop, engine_log=alone)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ _SMALL_FILES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PushPlan:
     """What a sweep does with each client. ``soak``: seconds of random instants instead of points; 0: none.
 
     ``given``: what is pushed, each time to a repository of its own; without it images are made that no
@@ -97,7 +97,7 @@ class Plan:
         return pushes * (self.size + _SMALL_FILES) * 5 // 4
 
 
-class Lane:
+class ClientLane:
     """One client on a bench of its own.
 
     :param ledger: takes each trial when its push is over, and knows those that need not be made.
@@ -111,7 +111,7 @@ class Lane:
         client: str,
         bench: PushBench,
         history: History,
-        plan: Plan,
+        plan: PushPlan,
         *,
         ledger: Ledger,
         stop: Event,

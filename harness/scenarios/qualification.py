@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness.interruption import uninterrupted
 from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import CONCERNS, KillMatrix, Row, Seen, Trial
 from harness.scenarios.qualification_journal import QualificationJournal
-from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end, wrong_plan
+from harness.scenarios.trial_process import QUIET, end_in_order, wrong_plan
 
 #: One trial may take so many seconds before it is ended: a hung lab must not hold the others up for ever.
 TRIAL_SECONDS: Final = 1800.0
@@ -40,7 +39,7 @@ _INTERRUPTED: Final = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class QualificationPlan:
     """What is run. ``defects``: as in the catalogue (name, kind, reference, predicts).
 
     ``options``: for pytest, such as the inventory. ``devices``: driver generation -> the cards for scenarios
@@ -113,7 +112,7 @@ class Qualification:
     :param say: told a line of what else there is to know for who waits.
     """
 
-    plan: Plan
+    plan: QualificationPlan
     told: Callable[[Row | None, Trial, int, float], None] = lambda row, trial, left, seconds: None
     say: Callable[[str], None] = lambda line: None
     _journal: QualificationJournal = field(init=False)
@@ -298,8 +297,7 @@ class Qualification:
             process.wait(TRIAL_SECONDS)
             return _INTERRUPTED if self._ending else ""
         except subprocess.TimeoutExpired:
-            interrupt(process)
-            wait_for_end(process)
+            end_in_order([process])
             return f"it did not end within {TRIAL_SECONDS:g} s"
         finally:
             with self._lock:
@@ -312,15 +310,7 @@ class Qualification:
             running = list(self._running)
         for each in waiting:
             each.cancel()
-        try:
-            with uninterrupted("undo what the trials did"):
-                for process in running:
-                    interrupt(process)
-                for process in running:
-                    wait_for_end(process)
-        except KeyboardInterrupt:  # one that waited until now, or the third
-            for process in running:
-                process.kill()
+        end_in_order(running)
 
     # -- rows ----------------------------------------------------------------------------------------
 

@@ -225,9 +225,8 @@ class Sweep:
                 lane.run()
             except HarnessError as error:
                 failure = error
-            how = "interrupted" if self._stop.is_set() else "finished"
             try:
-                history.add(RunEnded(how=how))  # type: ignore[arg-type]
+                history.add(RunEnded(how="interrupted" if self._stop.is_set() else "finished"))
             except InfrastructureError as error:  # a full disk: what is in memory is judged all the same
                 failure = failure or error
             return lane.result() if failure is None else _failed(lane.result(), failure)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+from collections.abc import Sequence
 from typing import Final
 
 from harness.errors import ConfigurationError
+from harness.interruption import uninterrupted
 
 #: Plugins of pytest that may be installed, and only cost time in a trial.
 _NOT_NEEDED: Final = ("allure_pytest", "hypothesispytest", "labgrid", "xdist")
@@ -26,14 +28,26 @@ def wrong_plan(said: str) -> ConfigurationError:
     return ConfigurationError(message, hint=hint or "`hil run` says more.")
 
 
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Tell it to end, as Ctrl-C does; nothing where it has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
+def end_in_order(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Tell them to end, as Ctrl-C does, and return when they have: they undo first what they did.
+
+    One that takes too long is killed, and all are at a third Ctrl-C; those before it wait until this is over.
+    """
+    try:
+        with uninterrupted("undo what the trials did"):
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGINT)
+            for process in processes:
+                wait_for_end(process)
+    except KeyboardInterrupt:  # one that waited until now, or the third
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> None:
-    """Return when one that was told to end has ended; it is killed where that takes too long."""
+    """Return when one that knows that it is to end has ended; it is killed where that takes too long."""
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

@@ -20,7 +20,7 @@ from harness.judgement.model import VERDICT_RANK, Outcome, VerdictKind
 from harness.registry.children import spawn
 from harness.registry.folder import TemporaryFolder
 from harness.scenarios.kill_matrix import NO_RESULT
-from harness.scenarios.trial_process import QUIET, interrupt, wait_for_end, wrong_plan
+from harness.scenarios.trial_process import QUIET, end_in_order, wait_for_end, wrong_plan
 
 #: One trial may take so many seconds before it is ended.
 TRIAL_SECONDS: Final = 600.0
@@ -224,5 +224,6 @@ class Trials:
                 with contextlib.suppress(OSError):
                     pipe.close()
         if interrupted:
-            interrupt(process)
-        wait_for_end(process)
+            end_in_order([process])
+        else:
+            wait_for_end(process)

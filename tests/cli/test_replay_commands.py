@@ -114,12 +114,40 @@ def test_a_scenario_is_shrunk_to_what_shows_its_verdict(small: Path) -> None:
     assert kept["steps"] == least
 
 
-def test_ctrl_c_ends_it_and_leaves_nothing(project: Project, small: Path) -> None:
-    process = project.start("shrink", "long.scenario.yaml", "--confirm", "1000", "--tries", "100000")
-    wait_until(lambda: len(project.processes()) >= 2, "the process that runs trials")
+def test_ctrl_c_leaves_the_best_so_far_and_nothing_else(project: Project, small: Path) -> None:
+    """The second one is that of an impatient person."""
+    words = ("--device", "one/card0", "--confirm", "1", "-o", "json")
+    process = project.start("shrink", "long.scenario.yaml", *words)
+
+    def smaller() -> bool:
+        found = [path.read_text() for path in project.runtime.glob("hil-trials-*/long.scenario.yaml")]
+        return bool(found and found[0] and "report" not in found[0])
+
+    wait_until(smaller, "a candidate without the first step")
+    process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
     ended = project.end(process)
     assert ended.code == 130, ended.text
+    said = json.loads(ended.stdout)
+    assert (said["ended"], said["kept"]) == ("interrupted", ["fpgasupdate=FALSE_FAILURE"])
+    assert {"flash": "A/csk0", "promise": "lands"} in said["scenario"]["steps"]
+    project.assert_nothing_left()
+
+
+def test_ctrl_c_leaves_what_a_bisection_knows_so_far(project: Project, small: Path) -> None:
+    ends = ("--good", "corrected", "--bad", "stx-8", "--runs", "1000", "-o", "json")
+    process = project.start("bisect", "long.scenario.yaml", "--device", "one/card0", *ends)
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    ended = project.end(process)
+    assert ended.code == 130, ended.text
+    said = json.loads(ended.stdout)
+    assert (said["interrupted"], said["found"]) == (True, False)
+    assert first.startswith("corrected: bad (1 of 1 bad so far)")
+    assert said["points"][0]["name"] == "corrected"
+    assert said["points"][0]["shown"] >= 1
     project.assert_nothing_left()
 
 

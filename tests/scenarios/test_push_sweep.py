@@ -28,7 +28,7 @@ from harness.registry.process import find_registry
 from harness.scenarios import sweep_results
 from harness.scenarios.push_points import default_points, passed
 from harness.scenarios.push_sweep import EngineOpener, PushSweep
-from harness.scenarios.push_trials import Plan
+from harness.scenarios.push_trials import PushPlan
 from harness.scenarios.sweep import Sweep, Untold
 from harness.scenarios.sweep_results import NOT_REACHED, LaneResult, SweepResult, Trial
 
@@ -95,7 +95,7 @@ def swept(
     **options: float,
 ) -> Sweep:
     chosen = tuple(map(FaultPoint.parse, points)) or default_points(LAYER)
-    plan = replace(Plan(actions, chosen, layers=2, layer_size=LAYER), **options)  # type: ignore[arg-type]
+    plan = replace(PushPlan(actions, chosen, layers=2, layer_size=LAYER), **options)  # type: ignore[arg-type]
     return Sweep(PushSweep(clients, plan, engine), folder, asked=tuple(map(str, chosen)) if points else ())
 
 
@@ -263,7 +263,7 @@ def test_what_a_full_disk_does_not_take_is_judged_from_memory(tmp_path) -> None:
         """Let no file grow any more, as on a full disk."""
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, limits[1]))
 
-    plan = Plan(("delay:0",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
+    plan = PushPlan(("delay:0",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
     try:
         (lane,) = (
             Sweep(PushSweep(["oci-once"], plan, lambda: None), tmp_path, progress=Telling(full)).run().lanes
@@ -283,7 +283,7 @@ def test_a_second_ctrl_c_does_not_lose_what_there_is(tmp_path, capsys) -> None:
         wait_until(lambda: signal.getsignal(signal.SIGINT) is not handler, "the undoing")
         os.kill(os.getpid(), signal.SIGINT)
 
-    plan = Plan(("restart",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
+    plan = PushPlan(("restart",), (FaultPoint.parse("before:ping"),), repeat=50, layers=1, layer_size=LAYER)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     handler = signal.getsignal(signal.SIGINT)
     try:

@@ -10,7 +10,7 @@ from harness.faults.own_store import check_can_mount
 from harness.faults.registry_points import FaultPoint
 from harness.scenarios.push_points import default_points
 from harness.scenarios.push_sweep import EngineOpener, PushSweep
-from harness.scenarios.push_trials import Plan
+from harness.scenarios.push_trials import PushPlan
 from harness.scenarios.sweep import Sweep
 from harness.scenarios.sweep_results import SweepResult
 
@@ -35,7 +35,7 @@ def swept(
     engine: EngineOpener = lambda: None,
 ) -> SweepResult:
     chosen = tuple(map(FaultPoint.parse, points)) or default_points(LAYER)
-    plan = Plan((action,), chosen, layers=2, layer_size=LAYER)
+    plan = PushPlan((action,), chosen, layers=2, layer_size=LAYER)
     return Sweep(PushSweep(clients, plan, engine), folder).run()
 
 
@@ -75,7 +75,7 @@ def test_a_point_where_it_never_strikes_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("action", ["disk-full", "reset"])
 def test_random_instants_are_none_for_it(tmp_path: Path, action: str) -> None:
-    plan = Plan(("restart", action), default_points(LAYER), soak=1.0)
+    plan = PushPlan(("restart", action), default_points(LAYER), soak=1.0)
     with pytest.raises(ConfigurationError, match=f"{action} does not strike at random instants"):
         Sweep(PushSweep(("oci-once",), plan, lambda: None), tmp_path).run()
     assert not list(tmp_path.iterdir())

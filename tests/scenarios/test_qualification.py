@@ -14,7 +14,7 @@ import pytest
 from harness.errors import InfrastructureError
 from harness.plugin.qualifying import Qualifying
 from harness.scenarios.kill_matrix import KillMatrix, Row, Seen, Trial
-from harness.scenarios.qualification import Plan, Qualification
+from harness.scenarios.qualification import Qualification, QualificationPlan
 
 FOUND = "FALSE_SUCCESS"
 
@@ -54,7 +54,7 @@ def qualify(
 ) -> Qualification:
     plans = folder / "plans"
     plans.mkdir(exist_ok=True)
-    found = Qualification(Plan(plans, defects, [], folder / "state", jobs=1, **options))
+    found = Qualification(QualificationPlan(plans, defects, [], folder / "state", jobs=1, **options))
     found.finds = finds  # type: ignore[attr-defined]
     return found
 
