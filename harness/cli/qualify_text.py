@@ -60,9 +60,13 @@ def _closing(matrix: KillMatrix) -> list[str]:
         lines.append(f"{each.state} {each.scenario}: {'; '.join(each.reasons)}")
     lines += [f"NOT RUN: {trouble}" for trouble in matrix.troubles]
     lines.append(
-        f"{len(matrix.rows)} defects: {told}. Without any, {tried} scenarios: "
-        f"{len(matrix.false_alarms)} false alarms. {matrix.seconds:.0f} s."
+        f"{_counted(len(matrix.rows), 'defect')}: {told}. Without any, {_counted(tried, 'scenario')}: "
+        f"{_counted(len(matrix.false_alarms), 'false alarm')}. {matrix.seconds:.0f} s."
     )
     if matrix.interrupted:
         lines.append("Interrupted: the same command goes on with what is missing.")
     return lines
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

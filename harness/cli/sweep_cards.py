@@ -12,16 +12,14 @@ from harness.cli.sweep_keeping import (
     FreshOption,
     ReportsOption,
     ResumeOption,
-    carried_out,
     known_names,
-    list_points,
-    place,
+    list_or_carry_out,
     words,
 )
 
 if TYPE_CHECKING:
     from harness.scenarios.flash_sweep import FlashSweep
-    from harness.scenarios.flash_trials import Operation
+    from harness.scenarios.flash_trials import FlashPlan
 
 _CODES = """
 Exit codes: a sweep is an experiment and states nothing. 0: every trial was judged, no tool reported done what
@@ -93,22 +91,14 @@ def flash(
     output: FormOption = Form.TABLE,
 ) -> None:
     """Update each card, strike at each point by each action, and judge every report and what is left."""
-    swept = _swept(
-        "flash",
-        inventory,
-        lab,
-        device or [],
-        images=words(image, "--image"),
-        actions=_actions(action),
-        points=point or [],
-        repeat=repeat,
-        root=root,
-        wear=wear,
-        generation=generation,
-        irreversible=irreversible,
-        reports=reports,
+    from harness.scenarios.flash_trials import FlashPlan
+
+    images, points = tuple(words(image, "--image")), tuple(point or ())
+    plan = FlashPlan("flash", images, _actions(action), points, repeat, root, wear)
+    swept = _swept(plan, inventory, lab, device or [], generation, reports, irreversible)
+    list_or_carry_out(
+        swept, listed, reports, resume, workers, output, fresh=fresh, allow_blocked=allow_blocked
     )
-    _run(swept, listed, reports, resume, workers, output, fresh=fresh, allow_blocked=allow_blocked)
 
 
 def reset(
@@ -127,39 +117,23 @@ def reset(
     output: FormOption = Form.TABLE,
 ) -> None:
     """Reset each card under each action, and judge what is reported of it."""
-    swept = _swept(
-        "reset",
-        inventory,
-        lab,
-        device or [],
-        images=[""],
-        actions=_actions(action),
-        points=[],
-        repeat=repeat,
-        root=None,
-        wear=None,
-        generation=generation,
-        irreversible="",
-        reports=reports,
+    from harness.scenarios.flash_trials import FlashPlan
+
+    plan = FlashPlan("reset", ("",), _actions(action), repeat=repeat)
+    swept = _swept(plan, inventory, lab, device or [], generation, reports)
+    list_or_carry_out(
+        swept, listed, reports, resume, workers, output, fresh=fresh, allow_blocked=allow_blocked
     )
-    _run(swept, listed, reports, resume, workers, output, fresh=fresh, allow_blocked=allow_blocked)
 
 
 def _swept(
-    operation: Operation,
+    plan: FlashPlan,
     inventory: Path | None,
     lab: str | None,
     devices: list[str],
-    *,
-    images: list[str],
-    actions: list[str],
-    points: list[str],
-    repeat: int,
-    root: str | None,
-    wear: int | None,
     generation: str,
-    irreversible: str,
     reports: Path,
+    irreversible: str = "",
 ) -> FlashSweep:
     """Return what is swept. :raises ConfigurationError: an option is wrong."""
     from harness.cards.generations import GENERATIONS
@@ -169,7 +143,6 @@ def _swept(
     from harness.lab.background import project_of
     from harness.plugin.images import ImageShelf, RootHashes
     from harness.scenarios.flash_sweep import FlashSweep
-    from harness.scenarios.flash_trials import FlashPlan
     from harness.scenarios.promised import Promised
 
     known = load_inventory(inventory)
@@ -184,49 +157,27 @@ def _swept(
         known,
         lab,
         chosen,
-        FlashPlan(operation, tuple(images), tuple(actions), tuple(points), repeat, root, wear),
+        plan,
         shelf,
         Promised(shelf.recipes, RootHashes(shelf)),
         generations,
         named_acts(irreversible, "--irreversible"),
         reports,
     )
-    if operation == "flash":
-        for name in images:
+    if plan.operation == "flash":
+        for name in plan.images:
             _ = shelf[name]
     swept.check()
     return swept
 
 
-def _actions(text: str) -> list[str]:
+def _actions(text: str) -> tuple[str, ...]:
     """Return the actions named. :raises ConfigurationError: there is none of a name."""
     from harness.faults.actions import ACTION_NAMES, action
 
     names = words(text, "--action")
     if "all" in names:
-        return [name for name in ACTION_NAMES if name != "note"]
+        return tuple(name for name in ACTION_NAMES if name != "note")
     for name in names:
         action(name)
-    return names
-
-
-def _run(
-    swept: FlashSweep,
-    listed: bool,
-    reports: Path,
-    resume: Path | None,
-    workers: int,
-    output: Form,
-    *,
-    fresh: bool,
-    allow_blocked: bool,
-) -> None:
-    if listed:
-        list_points(swept.passed(), output)
-        return
-    folder = place(swept, reports, resume, fresh=fresh)
-    form = "json" if output is Form.JSON else "table"
-    asked = swept.plan.points
-    raise typer.Exit(
-        carried_out(swept, folder, swept.trials, workers, asked, form, allow_blocked=allow_blocked)
-    )
+    return tuple(names)

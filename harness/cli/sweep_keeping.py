@@ -18,6 +18,7 @@ from harness.errors import ConfigurationError, InfrastructureError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
+    from harness.scenarios.image_sweep import ImageSweep
     from harness.scenarios.sweep import Sweep, Swept
     from harness.scenarios.sweep_results import SweepResult, Trial
 
@@ -77,10 +78,34 @@ def place(swept: Swept, reports: Path, resume: Path | None, *, fresh: bool) -> P
     return resume
 
 
-def list_points(passed: Iterable[tuple[str, dict[str, list[str]]]], output: Form) -> None:
+def list_or_carry_out(
+    swept: ImageSweep,
+    listed: bool,
+    reports: Path,
+    resume: Path | None,
+    workers: int,
+    output: Form,
+    *,
+    fresh: bool,
+    allow_blocked: bool,
+) -> None:
+    """Show the points that are passed, where these were asked for; else carry the sweep out, and exit.
+
+    :raises HarnessError: an option is wrong, or what there is cannot be kept.
+    """
+    if listed:
+        _list_points(swept, output)
+        return
+    folder = place(swept, reports, resume, fresh=fresh)
+    form, asked = "json" if output is Form.JSON else "table", swept.plan.points
+    code = carried_out(swept, folder, swept.trials, workers, asked, form, allow_blocked=allow_blocked)
+    raise typer.Exit(code)
+
+
+def _list_points(swept: ImageSweep, output: Form) -> None:
     """Show the points that one undisturbed operation passes, for each lane and image."""
     with stopped_is_interrupted():
-        found = dict(passed)
+        found = dict(swept.passed())
     if output is Form.JSON:
         print(json.dumps(found, indent=1))
         return

@@ -13,10 +13,8 @@ from harness.cli.sweep_keeping import (
     FreshOption,
     ReportsOption,
     ResumeOption,
-    carried_out,
     known_names,
-    list_points,
-    place,
+    list_or_carry_out,
     words,
 )
 
@@ -93,12 +91,7 @@ def update(
     plan = UpdatePlan(tuple(words(image, "--image")), tuple(_chosen(action)), points, repeat, way)
     said = Release(release, tuple(defect or ()), tuple(without_defect or ()))
     swept = _swept(inventory, lab, system or [], plan, said)
-    if listed:
-        list_points(swept.passed(), output)
-        return
-    folder = place(swept, reports, resume, fresh=fresh)
-    form = "json" if output is Form.JSON else "table"
-    raise typer.Exit(carried_out(swept, folder, swept.trials, workers, points, form, allow_blocked=False))
+    list_or_carry_out(swept, listed, reports, resume, workers, output, fresh=fresh, allow_blocked=False)
 
 
 def _chosen(text: str) -> list[str]:
