@@ -88,16 +88,18 @@ def _row(host: Host) -> dict[str, Any]:
             "power": power,
         }
     from harness.hosts.access import Access
-    from harness.hosts.known_hosts import keys_of, read
+    from harness.hosts.known_hosts import authorities, keys_of, read
 
     ssh = host.ssh
     access = Access(ssh.address, ssh.port, ssh.user, ssh.known_hosts)
-    known = bool(keys_of(read(ssh.known_hosts), access.known_as))
+    text = read(ssh.known_hosts)
+    signed = any(one.vouches_for(name) for one in authorities(text) for name in access.names)
+    key = "known" if keys_of(text, access.known_as) else "by authority" if signed else "unknown"
     return {
         "name": host.name,
         "reached": f"ssh {ssh.where}",
         "through": ssh.jump or "-",
-        "key": "known" if known else "unknown",
+        "key": key,
         "root": "login" if ssh.user == "root" else "sudo" if ssh.sudo else "no",
         "power": power,
     }

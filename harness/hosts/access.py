@@ -62,6 +62,11 @@ class Access:
         return self.address if self.port == DEFAULT_PORT else f"[{self.address}]:{self.port}"
 
     @property
+    def names(self) -> tuple[str, str]:
+        """The names that lines of authorities in such files are about: with its port, and without."""
+        return self.known_as, self.address
+
+    @property
     def needs_sudo(self) -> bool:
         """Whether a command that needs root goes through sudo."""
         return self.sudo is not None and self.user != _ROOT

@@ -7,8 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,8 @@ from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from harness.errors import ConfigurationError, HarnessError, InfrastructureError, UnreachableError
 from harness.hosts.access import Access, Jump, certificate_of
+from harness.hosts.agent import AgentLogin, NoAgentKeysError
+from harness.hosts.host_trust import ChangedKeyError, HostTrust, NotTrustedError, UnknownKeyError
 from harness.hosts.jumps import Jumps
 from harness.hosts.liveness import LiveTransport, tuned
 from harness.hosts.silence import Silence
@@ -33,6 +35,9 @@ for _module in (transport, auth_handler, buffered_pipe, channel, packet):
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 _SILENT = Silence()
+#: fe80::/10 (RFC 4291, 2.5.6).
+_LINK_LOCAL = ("fe8", "fe9", "fea", "feb")
+_ON_LINK = "fe80::1%eth1"
 
 
 class Connection:
@@ -67,12 +72,12 @@ def open_connection(name: str, access: Access, deadline: float, *, waiting: bool
     """
     patience = deadline if waiting else _SILENT.patience(access, deadline)
     client = paramiko.SSHClient()
-    client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    _trust(name, client, access)
+    trust = _trust(name, access)
+    client.set_missing_host_key_policy(trust)
     key = _key(name, access)
     began = time.monotonic()
     try:
-        opened = _logged_in(name, client, access, key, patience, deadline)
+        opened = _logged_in(name, client, access, (key, trust), patience, deadline)
     except UnreachableError as error:
         _SILENT.note(access, error, time.monotonic() - began)
         raise
@@ -84,12 +89,14 @@ def _logged_in(
     name: str,
     client: paramiko.SSHClient,
     access: Access,
-    key: paramiko.PKey | None,
+    known: tuple[paramiko.PKey | None, HostTrust],
     patience: float,
     deadline: float,
 ) -> Connection:
-    with way_to(name, access, patience) as link:
+    key, trust = known
+    with way_to(name, access, patience) as link, ExitStack() as meanwhile:
         try:
+            by_agent = meanwhile.enter_context(closing(AgentLogin(access.user))) if access.agent else None
             client.connect(
                 access.address,
                 access.port,
@@ -100,9 +107,10 @@ def _logged_in(
                 timeout=deadline,
                 banner_timeout=deadline,
                 auth_timeout=deadline,
-                allow_agent=access.agent,
+                allow_agent=False,
+                auth_strategy=by_agent,
                 look_for_keys=False,
-                transport_factory=LiveTransport,
+                transport_factory=partial(_transport, trust),
             )
         except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
             client.close()
@@ -146,28 +154,23 @@ def release(jump: Jump | None) -> None:
 _JUMPS = Jumps(open_connection)
 
 
-def _trust(name: str, client: paramiko.SSHClient, access: Access) -> None:
-    """Give ``client`` the keys that the host may have. A lab has one file for all of its hosts; it is parsed
-    once, not by each of them.
-
-    :raises ConfigurationError: the file of them cannot be read.
-    """
+def _trust(name: str, access: Access) -> HostTrust:
+    """Return what decides whom the host is taken for. :raises ConfigurationError: its file cannot be read."""
     try:
-        state = access.known_hosts.stat()
-        known = _parsed(access.known_hosts, state.st_ino, state.st_mtime_ns, state.st_size)
+        return HostTrust(access)
     except OSError as error:
         raise ConfigurationError(
             f"The known-hosts file {access.known_hosts} for {name} cannot be read: {error.strerror}.",
             hint=f"Host keys are always checked. Look at the host's and keep it:  hil host trust {name}",
         ) from None
-    for kind, key in (known.lookup(access.known_as) or {}).items():
-        client.get_host_keys().add(access.known_as, kind, key)
 
 
-@lru_cache(maxsize=8)
-def _parsed(path: Path, *_: int) -> paramiko.HostKeys:
-    """Return the keys in the file ``path`` as it was at that moment."""
-    return paramiko.HostKeys(str(path))
+def _transport(trust: HostTrust, link: Any, **options: Any) -> LiveTransport:
+    """Return a connection over ``link`` that asks for a host key which can be told to be the host's."""
+    made = LiveTransport(link, **options)
+    security = made.get_security_options()
+    security.key_types = trust.preferred(security.key_types)
+    return made
 
 
 def _key(name: str, access: Access) -> paramiko.PKey | None:
@@ -208,43 +211,49 @@ def _is_no_certificate(path: Path) -> bool:
 
 
 def _tcp(name: str, access: Access, deadline: float) -> socket.socket:
+    hint = "Is the host up, and are address and port in the inventory right?"
     try:
         return tuned(socket.create_connection((access.address, access.port), timeout=deadline))
     except TimeoutError:
         reason = f"no answer within {deadline:g} s"
     except OSError as error:
         reason = error.strerror or str(error)
-    raise UnreachableError(
-        f"{name} cannot be reached at {access.where}: {reason}.",
-        hint="Is the host up, and are address and port in the inventory right?",
-    )
+        if ":" in access.address and access.address.lower().startswith(_LINK_LOCAL):
+            hint = f"A link-local address names the interface of this machine that leads there: {_ON_LINK}."
+    raise UnreachableError(f"{name} cannot be reached at {access.where}: {reason}.", hint=hint)
 
 
 def _explained(error: Exception, name: str, access: Access) -> HarnessError:
     """Return the error that says why the connection was not opened; it never holds a secret."""
-    if isinstance(error, paramiko.BadHostKeyException):
+    if isinstance(error, ChangedKeyError):
         return InfrastructureError(
             f"The host key of {name} at {access.where} is not the one in {access.known_hosts}: "
-            f"{error.key.get_name()} {error.key.fingerprint} answered, "
-            f"{error.expected_key.fingerprint} is on file; nothing was sent to it.",
+            f"{error.shown.kind} {error.shown.fingerprint} answered, "
+            f"{error.on_file.fingerprint} is on file; nothing was sent to it.",
             hint="Someone may stand in between, or the host was reinstalled. If the change is meant, replace "
             f"the key:  hil host trust {name} --replace",
+        )
+    if isinstance(error, NotTrustedError):
+        return InfrastructureError(
+            f"{name} at {access.where} is not taken for itself: {error}; nothing was sent to it.",
+            hint=f"Correct the host's certificate, or @cert-authority in {access.known_hosts}; or keep the "
+            f"key of the host itself:  hil host trust {name}",
         )
     if isinstance(error, paramiko.AuthenticationException):
         return InfrastructureError(
             f"{name} at {access.where} refused the login of user {access.user!r} with {access.login}.",
             hint="Check the user and the credentials that the inventory refers to.",
         )
-    text = str(error) or type(error).__name__
-    if "known_hosts" in text:
+    if isinstance(error, UnknownKeyError):
         return InfrastructureError(
             f"The host key of {name} at {access.where} is not in {access.known_hosts}; nothing was sent.",
             hint=f"Compare its fingerprint with what its console says, then keep it:  hil host trust {name}",
         )
-    if "authentication methods" in text:
+    text = str(error) or type(error).__name__
+    if isinstance(error, NoAgentKeysError):
         return InfrastructureError(
             f"The login at {name} could not be tried with {access.login}: {text}.",
-            hint="Check the credentials that the inventory refers to.",
+            hint="Start an agent and give it the key: ssh-add; or name another credential in the inventory.",
         )
     return UnreachableError(
         f"{name} answers at {access.where}, but no SSH session came about: {text}.",

@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import hmac
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,33 @@ class HostKey:
         except (binascii.Error, ValueError):
             return "unreadable"
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostAuthority:
+    """A line ``@cert-authority``: whose certificates hold for the hosts that ``patterns`` name."""
+
+    patterns: tuple[str, ...]
+    key: HostKey
+
+    def vouches_for(self, name: str) -> bool:
+        """Return whether a pattern matches ``name``, and none with an exclamation mark does."""
+        matching = [pattern for pattern in self.patterns if matches(pattern.removeprefix("!"), name)]
+        return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
+
+
+def authorities(text: str) -> list[HostAuthority]:
+    """Return the authorities of host certificates that a file's ``text`` names."""
+    found = (line.split() for line in text.splitlines() if line.startswith("@cert-authority"))
+    return [HostAuthority(tuple(w[1].split(",")), HostKey(w[2], w[3])) for w in found if len(w) >= 4]
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether ``pattern``, with ``*`` and ``?`` or hashed, is of ``name``."""
+    if pattern.startswith(_HASHED):
+        return _is(pattern, name)
+    parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern.lower())
+    return re.fullmatch("".join(parts), name.lower()) is not None
 
 
 def keys_of(text: str, name: str) -> list[HostKey]:

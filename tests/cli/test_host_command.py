@@ -181,6 +181,16 @@ def test_power_belongs_to_whoever_has_a_card(hil: Hil, bmc: Bmc, tmp_path: Path)
     assert bmc.machine.powered and hil("power", "gone").exit_code == 0
 
 
+def test_a_host_whose_key_an_authority_signs_is_told(hil: Hil, openssh: OpenSsh, tmp_path: Path) -> None:
+    def key() -> str:
+        rows = json.loads(hil("list", "-o", "json").stdout)
+        return next(str(row["key"]) for row in rows if row["name"] == "bastion")
+
+    assert key() == "unknown"
+    (tmp_path / "known").write_text(f"@cert-authority 127.0.* {openssh.host_key}")
+    assert key() == "by authority"
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [(app, ("power", "gone", "off")), (card_app, ("reset", "gone/card0"))],

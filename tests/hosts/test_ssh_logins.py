@@ -13,8 +13,8 @@ import pytest
 from support.mounted import blocked
 from support.openssh import OpenSsh
 
-from harness.errors import ConfigurationError, InfrastructureError
-from harness.hosts.access import Access
+from harness.errors import ConfigurationError, InfrastructureError, UnreachableError
+from harness.hosts.access import Access, Jump
 from harness.hosts.ssh import SshHost
 
 
@@ -109,6 +109,45 @@ def test_keys_of_an_agent(agent: None, access: Access) -> None:
     assert logs_in(by_agent)
 
 
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_a_certificate_in_an_agent_is_used(
+    agent: None, strict: OpenSsh, strict_access: Access, tmp_path: Path, kind: str
+) -> None:
+    """The agent has the key as well, which this server does not know: the certificate is tried after it."""
+    key = tmp_path / "signed"
+    keygen("-t", kind, "-N", "", "-f", key)
+    subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
+    by_agent = replace(strict_access, key_file=None, agent=True)
+    with pytest.raises(InfrastructureError, match="with the SSH agent"):
+        logs_in(by_agent)
+    sign(strict, key, "+1h")
+    subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
+    assert logs_in(by_agent)
+
+
+def test_an_agent_may_hold_the_certificate_alone(
+    agent: None, strict: OpenSsh, strict_access: Access, tmp_path: Path
+) -> None:
+    key = tmp_path / "signed"
+    keygen("-t", "rsa", "-N", "", "-f", key)
+    sign(strict, key, "+1h")
+    subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True)
+    (tmp_path / "signed-cert.pub").unlink()
+    subprocess.run(["ssh-add", "-q", "-d", str(key)], check=True, capture_output=True)
+    held = subprocess.run(["ssh-add", "-l"], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(held) == 1 and held[0].endswith("(RSA-CERT)")
+    assert logs_in(replace(strict_access, key_file=None, agent=True))
+
+
+def test_an_agent_that_is_not_there_is_told(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with pytest.raises(
+        InfrastructureError, match="could not be tried with the SSH agent: there is no agent"
+    ) as told:
+        logs_in(replace(access, key_file=None, agent=True))
+    assert "ssh-add" in told.value.hint
+
+
 # -- IPv6 ---------------------------------------------------------------------------------------------
 
 
@@ -144,3 +183,46 @@ def test_names_in_files_of_known_hosts(access: Access) -> None:
     assert replace(access, address="10.10.7.3", port=22).known_as == "10.10.7.3"
     assert replace(access, address="10.10.7.3", port=2222).known_as == "[10.10.7.3]:2222"
     assert replace(access, address="fe80::1%eth0", port=22).where == "[fe80::1%eth0]:22"
+
+
+def scoped_address() -> str:
+    """Return a link-local address of this machine with its scope; BLOCKED where it has none."""
+    for line in Path("/proc/net/if_inet6").read_text().splitlines():
+        address, _, _, scope, _, interface = line.split()
+        if scope == "20":  # link, as the kernel has it (RFC 4007)
+            packed = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(address))
+            return f"{packed}%{interface}"
+    blocked("no interface of this machine has a link-local address")
+    raise AssertionError
+
+
+@pytest.fixture
+def on_link(tmp_path: Path) -> Iterator[OpenSsh]:
+    """A server at a link-local address of this machine."""
+    server = OpenSsh(tmp_path / "on_link", address=scoped_address())
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def test_a_scoped_link_local_address(on_link: OpenSsh, access: Access) -> None:
+    there = replace(
+        access,
+        address=on_link.address,
+        port=on_link.port,
+        known_hosts=Path(on_link.known_hosts),
+        key_file=on_link.key_file,
+    )
+    assert there.known_as == f"[{on_link.address}]:{on_link.port}"
+    assert logs_in(there)
+    behind = replace(there, jump=Jump("bastion", access))
+    assert logs_in(behind), "its scope is the jump host's, which is this machine, too"
+
+
+@pytest.mark.parametrize("address", ["fe80::5054:ff:fe12:3456%no-such-if", "fe80::5054:ff:fe12:3456"])
+def test_a_link_that_is_not_there_or_not_named_is_told(access: Access, address: str) -> None:
+    with pytest.raises(UnreachableError, match=r"fe80::5054:ff:fe12:3456") as told:
+        logs_in(replace(access, address=address))
+    assert "%" in told.value.hint
