@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.form import Form, FormOption
+from harness.cli.many_runs import RealOption, refuse_real
 from harness.cli.releases import release_names
 from harness.cli.scenario import files_of
 from harness.errors import EXIT_INTERRUPTED, ConfigurationError
@@ -42,7 +43,8 @@ one is the first bad one with the probability --confidence. A build is put into 
 by a scenario under the name --image.
 
 Exit codes: 0 found, 1 not found with that confidence, 2 usage, or an end does not show what it should,
-3 something could not be run, 130 interrupted (with what is known so far).
+3 something could not be run, 4 the lab is real and --real was not given, 130 interrupted (with what is known
+so far).
 """
 
 
@@ -83,6 +85,7 @@ def bisect(
     runs: Annotated[int, typer.Option(min=2, help="So often each end is run at first.")] = 3,
     tries: Annotated[int, typer.Option(min=1, help="Runs between the ends at most.")] = 500,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999999, help="Of the answer.")] = 0.99,
+    real: RealOption = False,
     output: FormOption = Form.TABLE,
 ) -> None:
     """Find what made scenarios bad: the release, the known defect or the build."""
@@ -91,7 +94,7 @@ def bisect(
 
     sights = [Sight.parse(word) for word in keep or []]
     points = _points(over, builds, good, bad, with_, image)
-    _check(target, inventory, lab, device or [])
+    _check(target, inventory, lab, device or [], real=real)
     began = time.monotonic()
     with stopped_is_interrupted(), Trials(_options(inventory, lab, device or [], keyword)) as trials:
         work = Bisected(trials, target, points, sights, lambda step, count: _told(points, step, count))
@@ -119,7 +122,14 @@ def _points(
     return bisected.defects(good, bad) if over is Over.DEFECTS else bisected.releases(good, bad)
 
 
-def _check(target: str, inventory: Path | None, lab: str | None, devices: Sequence[str]) -> None:
+def _check(
+    target: str, inventory: Path | None, lab: str | None, devices: Sequence[str], *, real: bool
+) -> None:
+    """Say at once what is wrong with what is run, and where.
+
+    :raises ConfigurationError: there is no such target, lab or device.
+    :raises RefusedError: the lab has real hosts, and nobody said that they may be worn.
+    """
     from harness.cli.campaigns import is_there
     from harness.inventory.load import load_inventory
     from harness.inventory.selection import check_devices
@@ -129,7 +139,9 @@ def _check(target: str, inventory: Path | None, lab: str | None, devices: Sequen
             f"There is nothing to run at {target}.",
             hint="Name a file or folder of scenarios, such as testplans/regression/flash.",
         )
-    check_devices(load_inventory(inventory).lab(lab), list(devices))
+    entry = load_inventory(inventory).lab(lab)
+    check_devices(entry, list(devices))
+    refuse_real(entry, "a bisection", real=real)
 
 
 def _options(inventory: Path | None, lab: str | None, devices: Sequence[str], keyword: str) -> list[str]:

@@ -13,9 +13,10 @@ import typer
 
 from harness.cli.export import OneDeviceOption, ScenarioOption, run_folders
 from harness.cli.form import Form, FormOption
+from harness.cli.many_runs import RealOption, refuse_real
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
 from harness.cli.scenario import files_of
-from harness.errors import EXIT_INTERRUPTED, ConfigurationError, RefusedError
+from harness.errors import EXIT_INTERRUPTED, ConfigurationError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def shrink(
     confirm: Annotated[int, typer.Option(min=1, help="So often it must show what is kept.")] = 2,
     tries: Annotated[int, typer.Option(min=1, help="Runs at most.")] = 500,
     seconds: Annotated[float, typer.Option(min=0.1, help="About so long at most.")] = 900.0,
-    real: Annotated[
-        bool, typer.Option("--real", help="Also on real cards, which every flash wears.")
-    ] = False,
+    real: RealOption = False,
     save: Annotated[Path | None, typer.Option(help="Write the result to this scenario file.")] = None,
     output: FormOption = Form.TABLE,
 ) -> None:
@@ -163,11 +162,7 @@ def _check_lab(
     for name in labs:
         entry = load_inventory(inventory).lab(name)
         check_devices(entry, [device] if device else [])
-        if not entry.emulated and not real:
-            raise RefusedError(
-                f"The lab {entry.name} has real hosts, and shrinking runs a scenario many times.",
-                hint="Name an emulated lab with --lab, or say --real: each flash wears a card.",
-            )
+        refuse_real(entry, "shrinking", real=real)
 
 
 def _told(progress: Progress) -> None:

@@ -197,6 +197,8 @@ def test_what_cannot_be_meant_is_told(
     plan = "testplans/reproductions/registry_restart.scenario.yaml"
     with pytest.raises(RefusedError, match="The lab rack has real hosts"):
         hil(shrink, plan, "--inventory", str(real))
+    with pytest.raises(RefusedError, match="The lab rack has real hosts, and a bisection runs"):
+        hil(bisect, plan, "--inventory", str(real), "--good", "corrected", "--bad", "stx-8")
     with pytest.raises(ConfigurationError, match="no scenario file"):
         hil(shrink, f"{PLANS}/flash/test_reset.py")
     with pytest.raises(ConfigurationError, match="There is no history"):
