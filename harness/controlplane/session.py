@@ -9,11 +9,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 
-from harness.controlplane.connections import Answer, Body, Connections, NotConnectedError, json_body
+from harness.controlplane.connections import (
+    Answer,
+    Body,
+    BrokenOffError,
+    Connections,
+    NotConnectedError,
+    json_body,
+)
 from harness.controlplane.faults import answered_error
 from harness.errors import (
     ConfigurationError,
@@ -208,10 +214,9 @@ class Session:
                 f"Waited {left:.0f} s for the answer of {self.name} to {method} {url}; nothing came.",
                 hint="Whether a change took place is not known; look before asking again.",
             ) from None
-        except (OSError, HTTPException, ValueError) as error:
-            why = str(error) or type(error).__name__
+        except (BrokenOffError, ValueError) as error:
             raise UnreachableError(
-                f"The answer of {self.name} to {method} {url} broke off: {why}.",
+                f"The answer of {self.name} to {method} {url} broke off: {error}.",
                 hint="Whether a change took place is not known; look before asking again.",
             ) from None
 
