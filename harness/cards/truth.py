@@ -139,6 +139,7 @@ class Probe:
         fields: Collection[str] | None = None,
         generation: str | None = None,
     ) -> None:
+        self._last: tuple[str, str, CardTruth] | None = None
         self._address = address
         self._device = f"{sysfs}/bus/pci/devices/{address}"
         self._uevent = f"{self._device}/uevent"
@@ -180,6 +181,12 @@ class Probe:
 
     def parse(self, stdout: str, stderr: str) -> CardTruth:
         """Return what the two streams of the command say; damaged text gives Unknown, never an error."""
+        # A card shows the same after an operation and before the next one.
+        if self._last is None or self._last[:2] != (stdout, stderr):
+            self._last = stdout, stderr, self._parsed(stdout, stderr)
+        return self._last[2]
+
+    def _parsed(self, stdout: str, stderr: str) -> CardTruth:
         answer = _Answer(self._device, stdout, stderr)
         found: dict[str, Any] = {}
         sources = {"address": self._uevent, "driver": self._uevent}

@@ -42,6 +42,12 @@ class Out(Protocol):
         ...
 
 
+def command_is_over(out: Out) -> None:
+    """Let ``out`` hand on what a command has printed that is over; one that collects keeps it for a while."""
+    if not getattr(out, "collects", False):
+        out.flush()
+
+
 def tell(stderr: Out, text: str) -> None:
     """Write ``text`` to standard error; what that cannot take (EBADF, ENOSPC) is lost, and nobody is told.
 
@@ -154,6 +160,16 @@ class Pipe:
             self._changed.notify_all()
 
 
+def read_line(source: In) -> bytes:
+    """Return the next line of ``source`` with its newline, and leave what follows to whoever reads next."""
+    if (readline := getattr(source, "readline", None)) is not None:
+        return bytes(readline())
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := source.read(1)):
+        line += byte
+    return bytes(line)
+
+
 def lines(source: In) -> Iterator[bytes]:
     """Yield the lines of ``source`` with their newlines, as they arrive."""
     pending = b""
@@ -207,10 +223,11 @@ class Process:
 
     def sleep(self, seconds: float) -> None:
         """Let ``seconds`` of lab time pass. :raises Signalled: a signal cut it short."""
-        self._clock.sleep(seconds, self._alarm, before_waiting=self._hand_on)
+        self._clock.sleep(seconds, self._alarm, before_waiting=self.hand_on)
         self.check()
 
-    def _hand_on(self) -> None:
+    def hand_on(self) -> None:
+        """Send on what was printed. :raises BrokenPipeError: nobody reads it any more."""
         for out in self.output:
             out.flush()
 

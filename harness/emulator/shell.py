@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.emulator import shell_limits as limits
 from harness.emulator import vfs
-from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled, tell
+from harness.emulator.process import Buffer, Bytes, Pipe, Process, Signalled, command_is_over, tell
 from harness.emulator.programs.base import Executable, Invocation, Main, ProgramExit, Streams
 from harness.emulator.shell_builtins import BUILTINS, SPECIAL, LoopControl, ShellExit
 from harness.emulator.shell_expansion import Expander
@@ -169,6 +169,7 @@ class Shell:
     def _background(self, chain: Chain) -> None:
         inner = self._subshell(replace(self.streams, stdin=Bytes()))
         inner.process = self._fork([self.name])
+        inner.process.output = self.process.output
         self.last_job = inner.process.pid
 
         def run() -> None:
@@ -188,6 +189,8 @@ class Shell:
         *earlier, last = pipeline.commands
         if len(earlier) > limits.LONGEST_PIPELINE:
             raise self.gives_up(limits.FORK)
+        if earlier:
+            self.process.hand_on()
         stdin = self.streams.stdin
         threads = []
         pipe: Pipe | None = None
@@ -312,12 +315,13 @@ class Shell:
             return problem.status
 
     def _builtin(self, words: list[str], assigned: dict[str, str], streams: Streams, special: bool) -> int:
-        outer_streams, outer_variables = self.streams, dict(self.variables)
+        outer_streams = self.streams
+        outer_variables = {name: self.variables.get(name) for name in assigned}
         self.streams = streams
         self.variables.update(assigned)
         try:
             status = BUILTINS[words[0]](self, words)
-            streams.stdout.flush()
+            command_is_over(streams.stdout)
             return status
         except BrokenPipeError:
             raise
@@ -330,8 +334,10 @@ class Shell:
             return 1
         finally:
             self.streams = outer_streams
-            if assigned and not special:
-                self.variables = outer_variables
+            if not special:
+                for name, value in outer_variables.items():
+                    self.variables.pop(name, None)
+                    self.variables |= {} if value is None else {name: value}
 
     def _exec(self, words: list[str], assigned: dict[str, str], streams: Streams) -> int:
         if not words:
@@ -371,7 +377,9 @@ class Shell:
             raise self.gives_up(limits.NESTED)
         process = self.process if replace_shell else self._fork(words)
         process.argv = words
-        process.output = (streams.stdout, streams.stderr)
+        process.output = tuple(dict.fromkeys((streams.stdout, streams.stderr, *self.process.output)))
+        if words[0].rpartition("/")[2] not in limits.NEVER_WAITING:
+            process.hand_on()
         invocation = Invocation(self.host, process, words, env, self.cwd, streams, depth=self.depth + 1)
         try:
             return call(main, invocation)
@@ -444,7 +452,7 @@ def call(main: Main, invocation: Invocation) -> int:
         what = "-" if isinstance(error, NotReadable) else "write error"
         invocation.complain(f"{what}: {os.strerror(error.errno or 0)}")
         return _STATUS_OF_TROUBLE.get(invocation.name, 1)
-    invocation.streams.stdout.flush()
+    command_is_over(invocation.streams.stdout)
     return status
 
 

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.emulator.process import read_line
 from harness.emulator.shell_test import TestSyntaxError, evaluate
 
 if TYPE_CHECKING:
@@ -201,12 +202,11 @@ def _shift(shell: Shell, words: list[str]) -> int:
 
 def _read(shell: Shell, words: list[str]) -> int:
     names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
-    line = bytearray()
-    while (byte := shell.streams.stdin.read(1)) not in (b"", b"\n"):
-        line += byte
-    parts = line.decode("utf-8", "replace").split(None, len(names) - 1)
+    shell.process.hand_on()
+    line = read_line(shell.streams.stdin)
+    parts = line.removesuffix(b"\n").decode("utf-8", "replace").split(None, len(names) - 1)
     shell.variables.update(zip(names, [*parts, *[""] * len(names)], strict=False))
-    return 0 if byte else 1
+    return 0 if line.endswith(b"\n") else 1
 
 
 def _test(shell: Shell, words: list[str]) -> int:
@@ -258,6 +258,7 @@ def _kill(shell: Shell, words: list[str]) -> int:
 
 
 def _wait(shell: Shell, words: list[str]) -> int:
+    shell.process.hand_on()
     for thread in shell.jobs:
         thread.join()
     shell.jobs.clear()

@@ -22,3 +22,5 @@ BROKEN_STATUS: Final = 70
 NESTED = "maximum nesting level exceeded"
 FORK = "fork: Resource temporarily unavailable"
 TOO_LONG = "Argument list too long"
+#: Programs that wait for nothing but their input: what was printed before them goes out with what they print.
+NEVER_WAITING = frozenset({"cat", "dmesg", "grep", "ls", "readlink", "rm", "sha256sum", "stat"})

@@ -127,6 +127,7 @@ _RESERVED = frozenset(
 )
 #: Reserved words of a real shell that this one does not know.
 _UNSUPPORTED = frozenset(("case", "esac", "function", "select", "[[", "coproc"))
+_SKIPPED = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)+")
 _OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
 _RESERVED_FORM = re.compile(r"[a-z]+|[{}!]")
 _PLAIN = re.compile(r"[^ \t\n;&|()<>'\"\\$`]+")
@@ -159,16 +160,8 @@ class _Parser:
 
     def _blank(self) -> None:
         """Skip blanks, line continuations and comments."""
-        while self._at < len(self._text):
-            if self._text[self._at] in " \t":
-                self._at += 1
-            elif self._text.startswith("\\\n", self._at):
-                self._at += 2
-            elif self._text[self._at] == "#":
-                end = self._text.find("\n", self._at)
-                self._at = len(self._text) if end < 0 else end
-            else:
-                return
+        if (skipped := _SKIPPED.match(self._text, self._at)) is not None:
+            self._at = skipped.end()
 
     def _operator(self) -> str:
         """Return the operator that comes next, empty where none does."""

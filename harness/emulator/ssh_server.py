@@ -126,7 +126,9 @@ class _Login(paramiko.ServerInterface):
         self._keep_opened(channel.get_transport())
         stdout = ChannelOut(channel, tty=session.tty)
         stderr = ChannelOut(channel, error=True, tty=session.tty)
-        shell = self._host.start_shell(Streams(ChannelIn(channel), stdout, stderr), session.env)
+        streams = Streams(ChannelIn(channel, (stdout, stderr)), stdout, stderr)
+        shell = self._host.start_shell(streams, session.env)
+        shell.process.output = (stdout, stderr)
         if session.tty:
             terminal = LineDiscipline(channel, lambda number: self._signal(shell, number))
             shell.streams = Streams(terminal.input, stdout, stdout)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
-import select
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
 import paramiko
@@ -17,21 +14,13 @@ from harness.errors import DeadlineError, HarnessError, LinkLostError
 from harness.hosts import sudo
 from harness.hosts.access import Access
 from harness.hosts.connection import Connection, open_connection
-from harness.hosts.liveness import why_lost
+from harness.hosts.liveness import QUESTION, why_lost
 from harness.hosts.protocol import last_seen
+from harness.hosts.ran import Ran, Streams, shown
+from harness.hosts.standing_shell import LOOP, StandingShell, StandingShells
 
 CONNECT_DEADLINE = 15.0
 _CHUNK = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """How a shell line ended: exit code (-1: by a signal), its streams, and whether the link broke."""
-
-    exit_code: int
-    out: bytes
-    err: bytes
-    lost: bool
 
 
 class Link:
@@ -43,6 +32,11 @@ class Link:
         self._connection: Connection | None = None
         #: Why sudo does not let us; a wrong password is not tried again, which could lock the account.
         self._not_root: HarnessError | None = None
+        self._shells = StandingShells()
+        #: Whether a shell of this host stays for several lines; None as long as that is not known.
+        self._stays: bool | None = None
+        #: The connection over which a line was run already.
+        self._used: paramiko.Transport | None = None
         self._lock = threading.Lock()
 
     def transport(self, deadline: float, *, waiting: bool = False) -> paramiko.Transport:
@@ -71,9 +65,39 @@ class Link:
         """Release the connection; may be called twice."""
         with self._lock:
             connection, self._connection = self._connection, None
-            self._not_root = None
+            self._not_root = self._used = None
+        self._shells.end()
         if connection is not None:
             connection.close()
+
+    def ask(self, line: str, deadline: float, *, root: bool = False, repeatable: bool = True) -> Ran:
+        """Run a line that reads no standard input; from the second one on they share a channel.
+
+        :param repeatable: it only reads, so that it may be run twice. Otherwise as :meth:`execute`.
+        """
+        plain = line.isascii() and line.isprintable() and not (root and self.access.needs_sudo)
+        if not plain or self._stays is False or (self._stays is None and not repeatable):
+            return self.execute(line, deadline, root=root)
+        transport = self.transport(deadline)
+        shell = self._shells.taken(transport)
+        if shell is None and self._used is not transport:
+            self._used = transport
+            return self.execute(line, deadline)
+        shell = shell or StandingShell(self.name, self.session(LOOP, deadline))
+        answered = False
+        try:
+            ran = shell.ask(line, deadline)
+            answered = not ran.lost
+        finally:
+            if answered:
+                self._shells.rest(shell)
+            else:
+                shell.close()
+        if ran.lost and self._stays is None and transport.is_active():
+            self._stays = False  # its login shell is none that knows such a loop
+            return self.execute(line, deadline)
+        self._stays = self._stays or answered or None
+        return ran
 
     def execute(
         self,
@@ -122,7 +146,7 @@ class Link:
     def session(self, line: str, deadline: float) -> paramiko.Channel:
         """Return a channel on which ``line`` was begun. :raises LinkLostError: that is not known."""
         try:
-            channel = self.transport(deadline).open_session(timeout=deadline)
+            channel = self._channel(deadline)
             channel.settimeout(deadline)
             channel.exec_command(line)
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -131,6 +155,18 @@ class Link:
                 f"{error or type(error).__name__}."
             ) from None
         return channel
+
+    def _channel(self, deadline: float) -> paramiko.Channel:
+        """Return a new channel; where the host allows no more of them, in place of a shell that rests."""
+        transport = self.transport(deadline)
+        try:
+            return transport.open_session(timeout=deadline)
+        except paramiko.ChannelException:
+            if not self._shells.end(deadline):
+                raise
+            # A server lets go of a channel when it has answered all that came with its end.
+            transport.global_request(QUESTION, wait=True)
+        return transport.open_session(timeout=deadline)
 
     def _execute(
         self,
@@ -146,7 +182,7 @@ class Link:
         end = time.monotonic() + deadline
         channel = self.session(line, deadline)
         try:
-            streams = _Streams(channel, on_output)
+            streams = Streams(channel, on_output)
             in_time = (not first and feed is None) or _feed(channel, first, feed, end)
             if not (
                 in_time
@@ -190,43 +226,3 @@ def _feed(channel: paramiko.Channel, first: bytes, feed: BinaryIO | None, end: f
     except (paramiko.SSHException, EOFError, OSError):
         pass
     return True
-
-
-class _Streams:
-    """What a command prints on its two streams, taken as it comes so that neither fills its window."""
-
-    def __init__(self, channel: paramiko.Channel, on_output: Callable[[str], None] | None) -> None:
-        self.out = bytearray()
-        self.err = bytearray()
-        self._channel = channel
-        self._on_output = on_output
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._poll = select.poll()
-        self._poll.register(channel.fileno(), select.POLLIN)
-
-    def drain_until(self, end: float) -> bool:
-        """Take output until the command ends. Return False when ``end`` (monotonic) comes first."""
-        channel = self._channel
-        while True:
-            # Asked before taking: what arrives in between is taken by the next round.
-            ended = bool(channel.eof_received or channel.closed)
-            while channel.recv_ready():
-                self._take(channel.recv(_CHUNK))
-            while channel.recv_stderr_ready():
-                self.err += channel.recv_stderr(_CHUNK)
-            if ended:
-                return True
-            left = end - time.monotonic()
-            if left <= 0:
-                return False
-            self._poll.poll(left * 1000)
-
-    def _take(self, data: bytes) -> None:
-        self.out += data
-        if self._on_output is not None and (text := self._decoder.decode(data)):
-            self._on_output(text)
-
-
-def shown(line: str) -> str:
-    """Return a shell line for a message."""
-    return f"`{line if len(line) <= 120 else line[:117] + '...'}`"

@@ -19,7 +19,7 @@ UNANSWERED = 2
 #: Seconds that data may stay unacknowledged before the link counts as lost.
 UNACKNOWLEDGED = 30
 #: Every server must answer a request that it does not know (RFC 4254, 4); OpenSSH's clients ask by this name.
-_QUESTION = "keepalive@openssh.com"
+QUESTION = "keepalive@openssh.com"
 #: The fastest cipher that both paramiko and OpenSSH have (110 instead of 80 MB/s).
 _FAST_CIPHER = "aes128-gcm@openssh.com"
 
@@ -93,7 +93,7 @@ class LiveTransport(paramiko.Transport):
             raise paramiko.SSHException(self.silent)
         question = paramiko.Message()
         question.add_byte(cMSG_GLOBAL_REQUEST)
-        question.add_string(_QUESTION)
+        question.add_string(QUESTION)
         question.add_boolean(True)
         self._send_message(question)  # type: ignore[attr-defined] # not in its stubs
 

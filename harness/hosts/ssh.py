@@ -96,7 +96,7 @@ class SshHost:
 
         def ask() -> list[CommandResult]:
             began = time.monotonic()
-            ran = self._link.execute(batch.line, deadline, root=root)
+            ran = self._link.ask(batch.line, deadline, root=root, repeatable=batch.only_reads)
             seconds = time.monotonic() - began
             out, err = ran.out.decode(errors="replace"), ran.err.decode(errors="replace")
             results = batch.results(out, err, seconds)
@@ -208,7 +208,10 @@ class SshHost:
         lost_is_result: bool = False,
     ) -> CommandResult:
         began = time.monotonic()
-        ran = self._link.execute(line, deadline, on_output, root=root)
+        if on_output is None and not lost_is_result:
+            ran = self._link.ask(line, deadline, root=root)
+        else:
+            ran = self._link.execute(line, deadline, on_output, root=root)
         if ran.lost and not lost_is_result:
             raise self._link.broken(line, ran)
         return CommandResult(
@@ -224,7 +227,7 @@ class SshHost:
         line = read_only_line(argv, self._tools, literal=True)
 
         def ask() -> tuple[int, bytes, bytes]:
-            ran = self._link.execute(line, deadline)
+            ran = self._link.ask(line, deadline)
             if ran.lost:
                 raise self._link.broken(line, ran)
             return ran.exit_code, ran.out, ran.err

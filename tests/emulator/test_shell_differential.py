@@ -285,6 +285,9 @@ eval 'echo evaluated'
 set -- a b c; echo $# $1 "$@"
 set -- a b c; shift; echo $*
 echo a b c | (read x y; echo $y $x)
+printf 'a b\\nc\\n' | (IFS= read -r x; echo "$x"; read -r y; echo "$y")
+printf 'echo one\\nexit 3\\ncat\\n' | while IFS= read -r line; do (eval "$line") </dev/null; echo $?; done
+X=1; X=2 true; echo $X; Y=3 true; echo "<$Y>"
 command -v nope; echo $?
 kill -0 $$; echo $?
 kill 999999
