@@ -46,7 +46,13 @@ def measure(rounds: int) -> list[Row]:
 def _over_ssh(explorable: opening.Explorable[Any], seeds: count[int]) -> None:
     budget = Budget(_OVER_SSH, 600.0, _OVER_SSH)
     found = explore(
-        explorable.fresh, explorable.rules, budget, seed=next(seeds), length=explorable.length, burst=5
+        explorable.fresh,
+        explorable.rules,
+        budget,
+        seed=next(seeds),
+        length=explorable.length,
+        burst=explorable.burst,
+        all_kinds=True,  # as `hil explore cards --over ssh` does it
     )
     _made(found.steps, _OVER_SSH)
 
