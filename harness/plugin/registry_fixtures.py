@@ -58,7 +58,8 @@ def hil_engine() -> Iterator[Callable[[], Engine]]:
 
         def engine() -> Engine:
             if failed:
-                raise failed[0]
+                # Otherwise each scenario adds its frames to those before, and pytest reads them all.
+                raise failed[0].with_traceback(None)
             if not opened:
                 try:
                     made = open_engine()
