@@ -143,3 +143,38 @@ def test_without_the_package_it_is_blocked_with_the_command_that_helps(push_plan
     done = push_plan.run(TWO)
     assert done.states == {"test_lands[1]": "BLOCKED", "test_lands[2]": "BLOCKED"}
     assert "sudo apt-get install docker-registry" in done.text
+
+
+WITHOUT_ENGINE = """
+from harness.errors import BlockedError
+from harness.registry.engines import choose
+
+def open_engine():
+    raise BlockedError("no engine")
+
+choose.open_engine = open_engine
+"""
+DEPTHS = """
+from pathlib import Path
+
+def pytest_runtest_makereport(call):
+    if call.excinfo is not None:
+        with Path(__file__).with_name("depths").open("a") as file:
+            print(len(call.excinfo.traceback), file=file)
+"""
+FOUR = """
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_lands(push, number):
+    push("docker-naive", "tiny")
+"""
+
+
+@pytest.mark.parametrize("lacking", [WITHOUT_ENGINE, WITHOUT_PACKAGE], ids=["engine", "registry"])
+def test_what_is_missing_costs_the_last_scenario_no_more_than_the_second(push_plan, lacking: str) -> None:
+    """An error that is raised again keeps the frames of each time before; reports of pytest read them all."""
+    (push_plan.folder / "conftest.py").write_text(lacking + DEPTHS, encoding="utf-8")
+    done = push_plan.run(FOUR)
+    assert set(done.states.values()) == {"BLOCKED"}
+    _, *later = (push_plan.folder / "depths").read_text().split()
+    assert len(later) == 3
+    assert len(set(later)) == 1
