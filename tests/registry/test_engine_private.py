@@ -20,6 +20,7 @@ from support.processes import alive, wait_until
 from harness.errors import BlockedError, ConfigurationError, InfrastructureError
 from harness.registry.assembled import ACCOUNT, RegistryLab
 from harness.registry.configuration import RegistrySettings
+from harness.registry.engines import private
 from harness.registry.engines.private import PrivateEngine, find_engine
 
 AUTH = {"username": ACCOUNT, "password": "lab-only"}
@@ -218,3 +219,29 @@ class TestWhatIsInItsWay:
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(BlockedError, match="root"):
             PrivateEngine(Path("/tmp/never")).start()
+
+
+class TestWhereNoneCanRun:
+    """It is looked before a package is installed."""
+
+    @pytest.fixture(autouse=True)
+    def _root_without_the_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def install(packages: list[str]) -> None:
+            pytest.fail(f"{packages} were to be installed")
+
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        monkeypatch.setattr(private, "installed", lambda program: None)
+        monkeypatch.setattr(private, "install_packages", install)
+
+    def test_without_control_groups(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(private, "_CGROUPS", tmp_path)
+        with pytest.raises(BlockedError, match="needs control groups"):
+            find_engine()
+
+    def test_without_namespaces(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "cgroup.procs").touch()
+        monkeypatch.setattr(private, "_CGROUPS", tmp_path)
+        said = "unshare: unshare failed: Operation not permitted"
+        monkeypatch.setattr(private, "_NAMESPACES", ("sh", "-c", f"echo '{said}' >&2; exit 1"))
+        with pytest.raises(BlockedError, match=f"root gets none here: {said}"):
+            find_engine()

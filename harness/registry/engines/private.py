@@ -21,22 +21,26 @@ from harness.registry.logs import LogEntry, parse_log
 
 PACKAGE, PROGRAM = "docker.io", "dockerd"
 _POLL_SECONDS = 0.01
+_CGROUPS = Path("/sys/fs/cgroup")
+#: Asks the kernel for what the enclosure of an engine is made of.
+_NAMESPACES = ("unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--mount-proc", "true")
 _AS_ROOT = (
     "Run it as root (sudo), or give the machine's own engine:  export DOCKER_HOST=unix:///run/docker.sock"
 )
 
 
 def find_engine(*, install: bool = True) -> Path:
-    """Return Debian's engine, installed where it is missing.
+    """Return Debian's engine, installed where it is missing and could run.
 
     Unpacking it would be of no use: where packages cannot be installed, an engine may not mount either.
 
-    :raises BlockedError: it is not here and cannot be got, or we are not root.
+    :raises BlockedError: it is not here and cannot be got, or could not run here, or we are not root.
     """
     if os.geteuid() != 0:
         raise BlockedError(
             "A private Docker engine needs root, for its mounts and namespaces.", hint=_AS_ROOT
         )
+    check_machine()
     reason = ""
     if installed(PROGRAM) is None and install:
         try:
@@ -57,7 +61,8 @@ class PrivateEngine(AnsweringEngine):
 
     :param folder: where all of it is kept; short, for its sockets. A temporary one by default. It goes
         with the engine.
-    :param program: the engine's program; :func:`find_engine` by default.
+    :param program: the engine's program; by default that of :func:`find_engine`, which looks whether one
+        could run here.
     :param stays: it goes on when this process ends, until somebody closes one of the same folder.
     """
 
@@ -98,7 +103,6 @@ class PrivateEngine(AnsweringEngine):
         :raises DeadlineError: it does not answer in time.
         """
         program = self._program or find_engine()
-        _check_machine()
         self.enclosure.check()
         if self.running:
             raise self._runs_already()
@@ -244,11 +248,14 @@ def _temporary_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="hil-engine-", dir=usual if len(str(usual)) < 40 else "/tmp"))
 
 
-def _check_machine() -> None:
-    """:raises BlockedError: this machine lacks what an engine needs."""
-    if not any(Path("/sys/fs/cgroup").glob("*")):
+def check_machine() -> None:
+    """Return if an engine could run here, whether or not one is installed; no container has all it needs.
+
+    :raises BlockedError: this machine lacks what an engine needs.
+    """
+    if not any(_CGROUPS.glob("*")):
         raise BlockedError(
-            "A Docker engine needs control groups, and /sys/fs/cgroup is empty.",
+            f"A Docker engine needs control groups, and {_CGROUPS} is empty.",
             hint="Mount them:  sudo mount -t cgroup2 none /sys/fs/cgroup",
         )
     try:
@@ -259,6 +266,13 @@ def _check_machine() -> None:
             f"A private engine reaches the registry at ::1, and there is none here: {error.strerror}.",
             hint="Switch IPv6 on:  sudo sysctl net.ipv6.conf.lo.disable_ipv6=0",
         ) from None
+    if os.geteuid() == 0:
+        tried = subprocess.run(_NAMESPACES, capture_output=True, text=True, errors="replace", check=False)
+        if tried.returncode != 0:
+            raise BlockedError(
+                f"A private Docker engine needs namespaces, and root gets none here: {tried.stderr.strip()}.",
+                hint="Run it outside the container; or give the container the capability SYS_ADMIN.",
+            )
 
 
 def _answers(path: Path) -> bool:
