@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,17 +73,16 @@ def provide(
     package: str,
     *,
     install: bool = True,
-    also: Callable[[Path], Sequence[str]] | None = None,
     say: Say = say_aloud,
     folder: Path | None = None,
 ) -> Path:
     """Return the path of ``program``, and get it from the Debian or Ubuntu ``package`` where it is missing.
 
     In this order: what is in PATH; ``apt-get install``, as root or by a sudo that asks for no password;
-    the package unpacked into ``folder`` (by default one of its own in :func:`tools_folder`).
+    the package and what it needs, unpacked into ``folder`` (by default one of its own in
+    :func:`tools_folder`).
 
     :param install: whether the package may be installed on the machine; else it is only unpacked.
-    :param also: further packages to unpack, as in :func:`unpacked`.
     :raises BlockedError: none of these gives it; the message has the command that helps.
     """
     found = installed(program)
@@ -100,7 +100,7 @@ def provide(
                 return found
             complaints.append(f"the package {package} is installed, and {program} is still not in PATH")
     try:
-        root = unpacked([package], folder or tools_folder() / package, also=also, say=say)
+        root = unpacked([package], folder or tools_folder() / package, say=say)
     except PackageError as error:
         complaints.append(f"apt-get download: {error}")
     else:
@@ -129,7 +129,6 @@ def install_packages(packages: Sequence[str], *, say: Say = say_aloud) -> None:
         _run([*apt, "install", "-y", "--no-install-recommends", *packages])
 
 
-_OF_GLIB = frozenset({"libglib-2.0", "libgio-2.0", "libgmodule-2.0", "libgobject-2.0", "libgthread-2.0"})
 _ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8")
 
 
@@ -161,17 +160,11 @@ def _root_prefix() -> tuple[str, ...] | None:
     return ("sudo", "-n") if asked.returncode == 0 else None
 
 
-def unpacked(
-    packages: Sequence[str],
-    folder: Path,
-    *,
-    also: Callable[[Path], Sequence[str]] | None = None,
-    say: Say = say_aloud,
-) -> Path:
+def unpacked(packages: Sequence[str], folder: Path, *, say: Say = say_aloud) -> Path:
     """Return the root below which ``packages`` are unpacked in ``folder``, once for all processes.
 
-    :param also: names further packages, given the root with those so far, such as
-        :func:`packages_of_missing_libraries` does; asked until it names no new one.
+    What they need is unpacked with them where this machine lacks it.
+
     :raises PackageError: they cannot be fetched or unpacked.
     """
     root = folder / "root"
@@ -187,11 +180,7 @@ def unpacked(
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 archive = Archive(Path(scratch))
                 built = Path(scratch) / "root"
-                wanted = list(packages)
-                for package in wanted:
-                    archive.unpack(package, built)
-                    if also and package == wanted[-1]:
-                        wanted += [more for more in also(built) if more not in wanted]
+                archive.unpack([*packages, *archive.missing(packages)], built)
                 built.rename(root)
     except OSError as error:
         raise PackageError(f"{error.filename or folder}: {error.strerror}") from None
@@ -208,13 +197,30 @@ class Archive:
             (work / name).mkdir(parents=True)
         self._apt("update")
 
-    def unpack(self, package: str, root: Path) -> None:
-        """Unpack ``package`` below ``root``. :raises PackageError: it cannot be fetched or unpacked."""
-        self._apt("download", package)
-        for deb in (self._work / "debs").glob(f"{package}_*.deb"):
+    def missing(self, packages: Sequence[str]) -> list[str]:
+        """Return what ``packages`` need and this machine has not, without themselves.
+
+        :raises PackageError: apt does not know them.
+        """
+        try:
+            needed = _added(self._simulate(packages))
+        except PackageError:
+            # What is here from elsewhere may keep them from being installed, and not from being unpacked.
+            here = _run(["dpkg-query", "--show", "--showformat=${db:Status-Abbrev} ${Package}\\n"])
+            bare = self._simulate(packages, "-o", "Dir::State::status=/dev/null")
+            needed = _without_installed(_added(bare), here)
+        return [name for name in needed if name not in packages]
+
+    def _simulate(self, packages: Sequence[str], *options: str) -> str:
+        return self._apt("--simulate", "--no-install-recommends", *options, "install", *packages)
+
+    def unpack(self, packages: Sequence[str], root: Path) -> None:
+        """Unpack ``packages`` below ``root``. :raises PackageError: one cannot be fetched or unpacked."""
+        self._apt("download", *packages)
+        for deb in sorted((self._work / "debs").glob("*.deb")):
             _run(["dpkg", "-x", str(deb), str(root)])
 
-    def _apt(self, *words: str) -> None:
+    def _apt(self, *words: str) -> str:
         options = (
             f"Dir::State::Lists={self._work}/lists",
             f"Dir::Cache={self._work}/cache",
@@ -222,34 +228,40 @@ class Archive:
             "APT::Sandbox::User=",
         )
         given = [part for option in options for part in ("-o", option)]
-        _run([*_ENVIRONMENT, "apt-get", *given, *words], folder=self._work / "debs")
+        return _run([*_ENVIRONMENT, "apt-get", *given, *words], folder=self._work / "debs")
 
 
-def packages_of_missing_libraries(program: Path) -> list[str]:
-    """Return the packages of the libraries that ``program`` does not find: libwrap.so.0 -> libwrap0."""
-    listed = _run(["ldd", str(program)])
-    names = [line.split()[0] for line in listed.splitlines() if "not found" in line]
-    return list(dict.fromkeys(_package_of(name) for name in names))
+def _added(simulated: str) -> list[str]:
+    """Return the packages that ``apt-get --simulate install`` says it would add.
+
+    Its lines are ``Inst NAME (VERSION ...)``, and ``Inst NAME [INSTALLED] (VERSION ...)`` for one that is
+    here in another version, which does: a C library other than the machine's own would not even load.
+    """
+    return re.findall(r"^Inst (\S+) \(", simulated, re.MULTILINE)
 
 
-def _package_of(library: str) -> str:
-    """Return the package of a library by its name (Debian Policy 8.1), but for GLib's, which share one."""
-    name, _, version = library.replace("_", "-").partition(".so.")
-    if name in _OF_GLIB:
-        return f"libglib2.0-{version}"
-    return f"{name}-{version}" if name[-1].isdigit() else f"{name}{version}"
-
-
-def libraries_below(root: Path) -> list[Path]:
-    """Return the libraries of packages unpacked below ``root``: some still bring theirs in ``/lib``."""
-    found = (path for part in ("usr/lib", "lib") for path in root.glob(f"{part}/**/*.so*"))
-    return sorted(path for path in found if path.is_file())
+def _without_installed(packages: Sequence[str], status: str) -> list[str]:
+    """Return ``packages`` without those that are installed, by lines ``ii  NAME`` of dpkg-query."""
+    here = set(re.findall(r"^.i\s+(\S+)$", status, re.MULTILINE))
+    return [name for name in packages if name not in here]
 
 
 def library_path(root: Path) -> dict[str, str]:
-    """Return the variable by which programs unpacked below ``root`` find the libraries there."""
-    folders = sorted({str(path.parent) for path in libraries_below(root)})
+    """Return the variable by which programs unpacked below ``root`` find the libraries there.
+
+    Some packages still bring theirs in ``/lib``. Modules of programs, which are not named lib, are not meant.
+    """
+    found = (path for part in ("usr/lib", "lib") for path in root.glob(f"{part}/**/lib*.so*"))
+    folders = sorted({str(path.parent) for path in found if path.is_file()})
     return {"LD_LIBRARY_PATH": ":".join(folders)} if folders else {}
+
+
+def environment_of(program: Path) -> dict[str, str]:
+    """Return what a program of :func:`provide` needs in its environment: nothing where it is installed."""
+    folder = tools_folder()
+    if not program.is_relative_to(folder):
+        return {}
+    return library_path(folder / program.relative_to(folder).parts[0] / "root")
 
 
 def _run(command: Sequence[str], *, folder: Path | None = None) -> str:
@@ -269,6 +281,6 @@ def _run(command: Sequence[str], *, folder: Path | None = None) -> str:
     except subprocess.TimeoutExpired:
         raise PackageError(f"`{' '.join(command[-3:])}` took longer than {_APT_SECONDS:g} s") from None
     if done.returncode != 0:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise PackageError(said[-1] if said else f"`{' '.join(command)[-100:]}` ended with {done.returncode}")
     return done.stdout

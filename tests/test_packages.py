@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.mounted import blocked
 
 from harness import packages
 from harness.errors import BlockedError
@@ -18,6 +19,10 @@ echo "apt-get $*" >>"$CALLS"
 if [ -e "$CALLS.offline" ]; then echo "E: Unable to locate package thing" >&2; exit 100; fi
 case "$*" in
 *" download "*) echo deb >thing_1_amd64.deb ;;
+*/dev/null*) cat "$CALLS.simulated" ;;
+*" --simulate "*)
+  if [ -e "$CALLS.conflicts" ]; then echo "E: Unable to correct problems" >&2; exit 100; fi
+  if [ -e "$CALLS.simulated" ]; then cat "$CALLS.simulated"; fi ;;
 *" install "*) printf '#!/bin/sh\\n' >"$BIN/thing"; chmod +x "$BIN/thing" ;;
 esac
 """
@@ -35,7 +40,7 @@ shift
 exec "$@"
 """
 SYSTEMCTL = '#!/bin/sh\necho "systemctl $*" >>"$CALLS"\n'
-TOOLS = ("sh", "env", "mkdir", "chmod", "true")
+TOOLS = ("sh", "env", "mkdir", "chmod", "true", "cat")
 
 
 class Machine:
@@ -71,6 +76,9 @@ class Machine:
 
     def state(self, word: str) -> None:
         Path(f"{self._calls}.{word}").touch()
+
+    def simulates(self, said: str) -> None:
+        Path(f"{self._calls}.simulated").write_text(said)
 
     def calls(self) -> list[str]:
         return self._calls.read_text().splitlines() if self._calls.exists() else []
@@ -136,7 +144,7 @@ def test_without_root_it_is_unpacked_and_nothing_is_installed(machine: Machine, 
     found = machine.provide(install=why != "not wanted")
     assert found == machine.folder / "root/usr/sbin/thing"
     assert machine.said == [f"Unpacking thing into {machine.folder}; nothing is installed."]
-    assert not any("install" in call for call in machine.calls())
+    assert not any("install" in call for call in machine.calls() if "--simulate" not in call)
     # Lists and cache are in a folder of ours, which is gone.
     assert all(
         f"Dir::State::Lists={machine.folder}/" in call for call in machine.calls() if "apt-get" in call
@@ -180,27 +188,73 @@ def test_a_folder_that_cannot_be_written_is_blocked(machine: Machine) -> None:
         machine.provide(install=False)
 
 
-def test_libraries_that_a_program_does_not_find_are_named_by_package(machine: Machine) -> None:
-    ldd = "libwrap.so.0 => not found\nlibc.so.6 => /lib/libc.so.6 (0x1)\nlibnss_x.so.1 => not found\n"
-    machine.program("ldd", f"#!/bin/sh\nprintf '{ldd}'\n")
-    assert packages.packages_of_missing_libraries(Path("any")) == ["libwrap0", "libnss-x1"]
+#: As `apt-get --simulate install` says it on Debian 13, where libc6 is here in another version.
+SIMULATED = """\
+NOTE: This is only a simulation!
+The following NEW packages will be installed:
+  libglib2.0-0t64 libwrap0 thing
+Inst libc6 [2.41-12] (2.41-12+deb13u1 Debian:13.4/stable [amd64])
+Inst libglib2.0-0t64 (2.84.4-3~deb13u1 Debian:13.4/stable [amd64])
+Inst libwrap0 (7.6.q-36 Debian:13.4/stable [amd64]) []
+Inst thing (1:10.0p1-7 Debian:13.4/stable [amd64])
+Conf libc6 (2.41-12+deb13u1 Debian:13.4/stable [amd64])
+Conf libglib2.0-0t64 (2.84.4-3~deb13u1 Debian:13.4/stable [amd64])
+"""
+#: As dpkg-query says it: ii is installed, rc is removed with its settings left.
+STATUS = "ii  libc6\nrc  libwrap0\n"
 
 
-def test_libraries_whose_names_end_with_a_digit_are_named_as_debian_does(machine: Machine) -> None:
-    missing = ("libgio-2.0.so.0", "libglib-2.0.so.0", "libgudev-1.0.so.0", "libpcap.so.0.8")
-    machine.program("ldd", "#!/bin/sh\n" + "".join(f"echo '{name} => not found'\n" for name in missing))
-    assert packages.packages_of_missing_libraries(Path("any")) == [
-        "libglib2.0-0",
-        "libgudev-1.0-0",
-        "libpcap0.8",
-    ]
+def test_what_apt_says_is_missing_is_unpacked_with_it(machine: Machine) -> None:
+    machine.simulates(SIMULATED)
+    machine.provide(install=False)
+    (download,) = [call for call in machine.calls() if " download " in call]
+    assert download.endswith(" download thing libglib2.0-0t64 libwrap0")
+
+
+def test_what_may_not_be_installed_here_is_unpacked_with_what_a_bare_machine_would_need(
+    machine: Machine,
+) -> None:
+    machine.simulates(SIMULATED.replace("Inst libc6 [2.41-12]", "Inst libc6"))
+    machine.state("conflicts")
+    machine.program("dpkg-query", f"#!/bin/sh\nprintf '{STATUS}'\n")
+    machine.provide(install=False)
+    (download,) = [call for call in machine.calls() if " download " in call]
+    assert download.endswith(" download thing libglib2.0-0t64 libwrap0")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> packages.Archive:
+    """The real apt, with lists of its own."""
+    try:
+        found = packages.Archive(tmp_path_factory.mktemp("archive"))
+        found.missing(["libc6"])
+    except packages.PackageError as error:
+        blocked(f"These tests ask the apt of Debian or Ubuntu, with its archive in reach: {error}")
+    return found
+
+
+def test_the_real_apt_names_what_is_missing_and_nothing_that_is_here(archive: packages.Archive) -> None:
+    command = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev} ${Package}\\n"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    here = {line.split()[1] for line in listed.splitlines() if line.startswith("ii")}
+    assert archive.missing(["libc6"]) == []
+    assert here.isdisjoint(archive.missing(["openssh-server", "skopeo", "umockdev"]))
+    with pytest.raises(packages.PackageError, match="E: Unable to locate package no-such-package"):
+        archive.missing(["no-such-package"])
+
+
+def test_the_real_apt_names_all_that_a_bare_machine_would_need(archive: packages.Archive) -> None:
+    said = archive._simulate(["openssh-server"], "-o", "Dir::State::status=/dev/null")
+    assert {"libc6", "openssh-client", "openssh-server", "openssh-sftp-server"} <= set(packages._added(said))
 
 
 def test_libraries_are_found_in_both_places_where_packages_bring_them(tmp_path: Path) -> None:
     for name in ("usr/lib/x86_64-linux-gnu/libgpgme.so.11", "lib/x86_64-linux-gnu/libdevmapper.so.1.02.1"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
-    (tmp_path / "usr/lib/os-release").touch()
+    for name in ("usr/lib/os-release", "usr/lib/x86_64-linux-gnu/security/pam_unix.so"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
     assert packages.library_path(tmp_path) == {
         "LD_LIBRARY_PATH": f"{tmp_path}/lib/x86_64-linux-gnu:{tmp_path}/usr/lib/x86_64-linux-gnu"
     }

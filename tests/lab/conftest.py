@@ -13,7 +13,7 @@ from harness.hosts.access import Access
 from harness.inventory.load import load_inventory
 from harness.inventory.model import Inventory
 from harness.lab.running import RunningLab, start_lab
-from harness.packages import provide
+from harness.packages import environment_of, provide
 
 INVENTORY = """
 version: 1
@@ -47,6 +47,8 @@ class OpenSsh:
     def __init__(self, access: Access, ssh: Path) -> None:
         self.access = access
         self._ssh = ssh
+        #: What has an unpacked client find its libraries.
+        self._with = ("env", *(f"{name}={value}" for name, value in environment_of(ssh).items()))
         self._options = [
             *("-F", "/dev/null"),
             *("-o", "BatchMode=yes"),
@@ -59,14 +61,15 @@ class OpenSsh:
     def command(self, *words: str, user: str = "", key: Path | None = None) -> list[str]:
         """Return the command line of ssh for the remote command ``words``."""
         login = f"{user or self.access.user}@{self.access.address}"
-        identity = str(key or self.access.key_file)
-        return [str(self._ssh), *self._options, "-i", identity, "-p", str(self.access.port), login, *words]
+        where = ("-i", str(key or self.access.key_file), "-p", str(self.access.port), login)
+        return [*self._with, str(self._ssh), *self._options, *where, *words]
 
     def run(self, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(command), input=stdin, capture_output=True, timeout=60)
 
     def sftp(self, batch: str) -> subprocess.CompletedProcess[str]:
         words = [
+            *self._with,
             str(self._ssh.with_name("sftp")),
             *("-S", str(self._ssh)),
             *self._options,

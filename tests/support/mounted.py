@@ -18,14 +18,7 @@ from harness.images.recipes import Recipe, build, load_recipes
 from harness.inventory.load import load_inventory
 from harness.lab.background import BackgroundLab, background_lab
 from harness.lab.bench import Bench
-from harness.packages import (
-    PackageError,
-    installed,
-    libraries_below,
-    packages_of_missing_libraries,
-    tools_folder,
-    unpacked,
-)
+from harness.packages import PackageError, installed, library_path, tools_folder, unpacked
 
 PROJECT = Path(__file__).resolve().parents[2]
 HIL = Path(sys.executable).parent / "hil"
@@ -70,23 +63,15 @@ def program_environment() -> dict[str, str]:
     if not missing:
         return {"PATH": path}
     try:
-        root = unpacked(list(missing), tools_folder() / "programs-in-mounts", also=_libraries)
+        root = unpacked(list(missing), tools_folder() / "programs-in-mounts")
     except PackageError as error:
         pytest.fail(
             f"These tests need {', '.join(missing.values())}; unpacking the packages failed: {error}\n"
             f"Install them: sudo apt-get install {' '.join(missing)}",
             pytrace=False,
         )
-    libraries = {str(path.parent) for path in root.glob("**/*.so*")}
     folders = [str(root / folder) for folder in _FOLDERS]
-    return {"PATH": ":".join([*folders, path]), "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
-
-
-def _libraries(root: Path) -> list[str]:
-    """Return the packages of what the unpacked programs and libraries lack; busybox is a static one."""
-    programs = [root / folder / name for folder in _FOLDERS for name in PACKAGES if name != "busybox"]
-    found = [path for path in (*programs, *libraries_below(root)) if path.is_file()]
-    return sorted({package for path in found for package in packages_of_missing_libraries(path)})
+    return {"PATH": ":".join([*folders, path])} | library_path(root)
 
 
 @cache

@@ -18,7 +18,6 @@ from harness.packages import (
     PackageError,
     installed,
     library_path,
-    packages_of_missing_libraries,
     tools_folder,
     unpacked,
 )
@@ -60,11 +59,7 @@ def _has_user(name: str) -> bool:
 
 def _unpacked() -> Path:
     """Unpack Debian's server and the libraries that are not here, once for all test processes."""
-    return unpacked(
-        ("openssh-server", "libnss-wrapper"),
-        UNPACKED,
-        also=lambda root: packages_of_missing_libraries(root / "usr/sbin/sshd"),
-    )
+    return unpacked(("openssh-server", "libnss-wrapper"), UNPACKED)
 
 
 class OpenSsh:
@@ -159,8 +154,9 @@ class OpenSsh:
             f"{'Subsystem sftp internal-sftp' if self._sftp else ''}\n"
             # sshd obeys only the first SetEnv.
             f"SetEnv {self._mark}{f' PATH={self._path}' if self._path else ''}\n"
+            f"{_parts(program)}"
         )
-        # -r: newer servers would start themselves once more, without the libraries they need.
+        # -r: otherwise servers before 9.8 would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(
             [*self._inside, program, "-D", "-e", "-r", "-f", settings],
             env=os.environ | environment,
@@ -182,6 +178,13 @@ class OpenSsh:
                 self._is_up = True
                 listening.set()
         listening.set()
+
+
+def _parts(program: Path) -> str:
+    """Return the settings that name the programs which a server since OpenSSH 9.8 consists of, beside it."""
+    folder = program.parents[1] / "lib/openssh"
+    named = {"SshdSessionPath": folder / "sshd-session", "SshdAuthPath": folder / "sshd-auth"}
+    return "".join(f"{name} {path}\n" for name, path in named.items() if path.exists())
 
 
 def _descendants(pid: int) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import BlockedError
-from harness.packages import libraries_below, library_path, packages_of_missing_libraries, provide
+from harness.packages import environment_of, provide, tools_folder
 from harness.registry.clients.program import run_program
 
 PACKAGE = PROGRAM = "skopeo"
@@ -71,22 +71,14 @@ def find_skopeo(*, install: bool = True) -> Skopeo:
 
     :raises BlockedError: it is not here and cannot be got, or lacks what it needs to start.
     """
-    path = provide(PROGRAM, PACKAGE, install=install, also=_libraries)
-    # Unpacked, it finds its libraries beside it; installed, where all libraries are.
-    root = path.parents[2]
-    if root == Path("/"):
-        return Skopeo(path)
-    skopeo = Skopeo(path, library_path(root))
-    said = skopeo.run(["--version"], root, deadline=_VERSION_SECONDS)
+    path = provide(PROGRAM, PACKAGE, install=install)
+    skopeo = Skopeo(path, environment_of(path))
+    if not path.is_relative_to(tools_folder()):
+        return skopeo
+    said = skopeo.run(["--version"], path.parent, deadline=_VERSION_SECONDS)
     if said.exit_code != 0:
         raise BlockedError(
-            f"{PROGRAM} does not start from {root}: {said.text.strip()}.",
+            f"{PROGRAM} does not start from {path.parent}: {said.text.strip()}.",
             hint=f"Install it:  sudo apt-get install {PACKAGE}",
         )
     return skopeo
-
-
-def _libraries(root: Path) -> list[str]:
-    """Return the packages of what the unpacked program and its libraries lack."""
-    found = [root / "usr/bin" / PROGRAM, *libraries_below(root)]
-    return sorted({package for path in found for package in packages_of_missing_libraries(path)})

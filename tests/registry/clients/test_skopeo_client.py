@@ -56,6 +56,7 @@ def test_one_that_lacks_what_it_needs_is_blocked(tmp_path: Path, monkeypatch: py
     program.write_text("#!/bin/sh\necho 'skopeo: error while loading: libx.so.1'; exit 127\n")
     program.chmod(0o755)
     monkeypatch.setattr(skopeo_program, "provide", lambda *words, **given: program)
+    monkeypatch.setattr(skopeo_program, "tools_folder", lambda: tmp_path)
     with pytest.raises(BlockedError, match=r"does not start from .*: .* loading: libx\.so\.1\."):
         find_skopeo()
 
