@@ -127,10 +127,10 @@ def _trusting(ca_file: Path | None) -> ssl.SSLContext:
 
     :raises ConfigurationError: the file is not there, or has no certificate.
     """
-    import ssl
+    from harness.tls_trust import client_context
 
     try:
-        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+        return client_context(ca_file)
     except OSError as error:  # an ssl.SSLError is one
         raise ConfigurationError(
             f"The authority of a controller's certificates, {ca_file}, cannot be used: {error}.",

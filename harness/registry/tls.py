@@ -105,7 +105,9 @@ def _certificate(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
         )
     )
-    if not authority:
+    if authority:
+        builder = builder.add_extension(_usage_of_an_authority(), critical=True)
+    else:
         entries: list[x509.GeneralName] = [x509.DNSName(entry) for entry in names]
         entries += [x509.IPAddress(ipaddress.ip_address(entry)) for entry in addresses]
         builder = builder.add_extension(x509.SubjectAlternativeName(entries), critical=False)
@@ -113,6 +115,18 @@ def _certificate(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
         )
     return builder.sign(signer, hashes.SHA256())
+
+
+def _usage_of_an_authority() -> x509.KeyUsage:
+    """Return what RFC 5280, 4.2.1.3 has an authority state; Python 3.13 refuses one that does not."""
+    from cryptography import x509
+
+    signs = {"key_cert_sign", "crl_sign"}
+    others = {
+        *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
+        *("key_agreement", "encipher_only", "decipher_only"),
+    }
+    return x509.KeyUsage(**{name: name in signs for name in signs | others})
 
 
 def pem(certificate: x509.Certificate) -> bytes:

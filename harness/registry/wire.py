@@ -23,6 +23,7 @@ from harness.errors import (
     LinkLostError,
     UnreachableError,
 )
+from harness.tls_trust import client_context
 
 #: Tokens and error bodies are small; what is larger is not one.
 _SMALL = 1 << 20
@@ -316,7 +317,7 @@ class Wire:
 
 def _context(endpoint: Endpoint) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=endpoint.ca_file)
+        return client_context(endpoint.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
             f"The authority {endpoint.ca_file} for {endpoint.url} cannot be read: {_reason(error)}."

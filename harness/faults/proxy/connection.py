@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http
 import socket
-import ssl
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from harness.faults.proxy.heads import NotHttp, RequestHead, end_of_head
 from harness.faults.proxy.passage import Decided, Flow, Gone, Passage, hold
 from harness.faults.registry_points import classify
 from harness.registry.wire import Endpoint
+from harness.tls_trust import client_context
 
 if TYPE_CHECKING:
     from harness.faults.proxy.server import FaultProxy
@@ -152,7 +152,7 @@ class Connection:
         try:
             if secure:
                 # Anew for each connection: authority and certificate may be exchanged at a restart.
-                context = ssl.create_default_context(cafile=target.ca_file)
+                context = client_context(target.ca_file)
                 context.set_alpn_protocols(["http/1.1"])
                 channel.socket = wrapped = context.wrap_socket(
                     channel.socket, server_hostname=host, do_handshake_on_connect=False

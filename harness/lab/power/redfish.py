@@ -27,6 +27,7 @@ from harness.lab.power.redfish_forms import (
     told,
 )
 from harness.lab.power.switch import Power, Reading
+from harness.tls_trust import client_context
 
 if TYPE_CHECKING:
     import httpx
@@ -180,7 +181,7 @@ def _trust(access: RedfishAccess) -> Any:
     if access.insecure:
         return False
     try:
-        return ssl.create_default_context(cafile=access.ca_file or None)
+        return client_context(access.ca_file or None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
             f"The authority {access.ca_file} of the Redfish service cannot be read: {error}."

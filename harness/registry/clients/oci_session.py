@@ -15,6 +15,7 @@ from urllib.request import parse_http_list
 
 from harness.errors import ConfigurationError
 from harness.registry.clients.protocol import Destination
+from harness.tls_trust import client_context
 
 if TYPE_CHECKING:
     import httpx
@@ -392,7 +393,7 @@ def _basic(destination: Destination) -> str:
 
 def _context(destination: Destination) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=destination.ca_file)
+        return client_context(destination.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
             f"The authority {destination.ca_file} for {destination.reference.registry} cannot be read: "
