@@ -9,13 +9,13 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import InfrastructureError
+from harness.errors import BlockedError, InfrastructureError
 from harness.packages import provide
 from harness.registry.clients.docker_sdk import trust
 from harness.registry.clients.engine_images import (
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from harness.registry.engine import Engine
     from harness.registry.images import Content
 
-#: Debian's package of the engine has the command line as well.
-PACKAGE, PROGRAM = "docker.io", "docker"
+PROGRAM = "docker"
+#: Since Debian 13 the command line has a package of its own; before, the engine's has it.
+PACKAGES = ("docker-cli", "docker.io")
 _VERSION_SECONDS = 20.0
 #: What `docker push` ends with: "v1: digest: sha256:... size: 736"; `docker pull` has it in a line as well.
 _PUSHED = re.compile(r"^\S+: digest: (sha256:[0-9a-f]{64}) size: \d+$", re.MULTILINE)
@@ -49,7 +50,11 @@ def find_docker(*, install: bool = True) -> Path:
 
     :raises BlockedError: it is not here and cannot be got.
     """
-    return provide(PROGRAM, PACKAGE, install=install)
+    *first, last = PACKAGES
+    for package in first:
+        with suppress(BlockedError):
+            return provide(PROGRAM, package, install=install)
+    return provide(PROGRAM, last, install=install)
 
 
 class _DockerCli:

@@ -10,8 +10,10 @@ import pytest
 from support.engine_bench import EngineBench
 from support.processes import wait_until
 
+from harness.errors import BlockedError
+from harness.registry.clients import docker_cli
 from harness.registry.clients.catalogue import open_pull_client, open_push_client
-from harness.registry.clients.docker_cli import pull_client, push_client
+from harness.registry.clients.docker_cli import find_docker, pull_client, push_client
 from harness.registry.clients.protocol import PushClient
 from harness.registry.images import Image
 from harness.registry.truth import TruthState
@@ -126,3 +128,35 @@ def test_a_pull_of_what_is_not_there_fails(bench: EngineBench) -> None:
     report = pull_client(bench.surroundings).pull(bench.destination(), deadline=30.0)
     assert (report.result, report.exit_code) == ("failed", 1)
     assert "manifest unknown" in report.error
+
+
+@pytest.mark.parametrize(
+    ("packages", "asked"),
+    [
+        pytest.param(("docker-cli",), ["docker-cli"], id="Debian 13"),
+        pytest.param(("docker.io",), ["docker-cli", "docker.io"], id="Debian 12"),
+    ],
+)
+def test_its_package_is_the_one_that_this_distribution_has(
+    packages: tuple[str, ...], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def provide(program: str, package: str, *, install: bool) -> Path:
+        tried.append(package)
+        if package not in packages:
+            raise BlockedError(f"The package {package} holds no {program}.")
+        return Path("/usr/bin") / program
+
+    monkeypatch.setattr(docker_cli, "provide", provide)
+    assert find_docker() == Path("/usr/bin/docker")
+    assert tried == asked
+
+
+def test_one_that_no_package_has_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def provide(program: str, package: str, *, install: bool) -> Path:
+        raise BlockedError(f"The package {package} holds no {program}.")
+
+    monkeypatch.setattr(docker_cli, "provide", provide)
+    with pytest.raises(BlockedError, match=r"docker\.io holds no docker"):
+        find_docker()
