@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from harness.errors import BlockedError, ConfigurationError
+from harness.errors import ConfigurationError, NotOfferedError
 from harness.faults.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class Action(Protocol):
     def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
         """Return if the action can strike at ``point``; asked before anything begins.
 
-        :raises BlockedError: the lab cannot do it. :raises ConfigurationError: it makes no sense there.
+        :raises BlockedError: the lab lacks what it takes. :raises NotOfferedError: it can never have that.
+        :raises ConfigurationError: it makes no sense there.
         """
         ...
 
@@ -104,13 +105,9 @@ class Power:
     def check(self, point: str, card: CardDriver, lab: RunningLab) -> None:
         """Hold it to a host that can be switched so: half an update is too late to find out."""
         host = card.host.name
-        if not lab.offers(host, "power"):
-            raise BlockedError(
-                f"The power of {host} cannot be switched.",
-                hint=f"Give {host} `power` in the inventory (an emulated host: remove `power: false`).",
-            )
         if self._how == "reboot":
             bench_of(card, lab, f"reboot {host}; it only switches its power")
+        lab.require(host, "power")
 
     def fire(self, card: CardDriver, lab: RunningLab) -> str:
         """Switch the host; a real one is switched on again even if the harness dies meanwhile."""
@@ -182,12 +179,10 @@ class Moves:
 def bench_of(card: CardDriver, lab: RunningLab, wish: str) -> Bench:
     """Return the bench that ``card`` is on.
 
-    :raises BlockedError: it is on none, so that the lab cannot ``wish``.
+    :raises NotOfferedError: it is on none, so that the lab cannot ``wish``.
     """
     if lab.bench is None or not lab.offers(card.host.name, "bench"):
-        raise BlockedError(
-            f"The lab {lab.name!r} cannot {wish}.", hint="Run this scenario on an emulated host."
-        )
+        raise NotOfferedError(f"The lab {lab.name!r} cannot {wish}: that takes an emulated host.")
     return lab.bench
 
 

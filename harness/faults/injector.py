@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.errors import BlockedError, DeadlineError, HarnessError
+from harness.errors import DeadlineError, HarnessError, NotOfferedError
 from harness.faults.actions import Action, action
 from harness.faults.points import CARD_PHASES, POINTS, announced_as, check_point
 from harness.interruption import uninterrupted
@@ -49,14 +49,14 @@ class Injector:
 
         :param made: the action itself, where its name does not say all of it.
         :raises ConfigurationError: no such point or action, or the two make no sense together.
-        :raises BlockedError: the lab cannot do it.
+        :raises BlockedError: the lab lacks what it takes. :raises NotOfferedError: it can never have that.
         """
         armed = Armed(check_point(point), name, made or action(name))
         armed.action.check(point, self._card, self._lab)
         if point in CARD_PHASES and self._bench is None:
-            raise BlockedError(
-                f"Only a bench can tell the phase {point!r} of a card from {announced_as(point)!r}.",
-                hint="Run this scenario on an emulated host.",
+            raise NotOfferedError(
+                f"Only a bench can tell the phase {point!r} of a card from {announced_as(point)!r}: "
+                "that takes an emulated host."
             )
         self._armed.append(armed)
         self._record(armed, "armed")

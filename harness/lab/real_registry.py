@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, NotOfferedError
 from harness.lab.push_bench import PushBench, not_ours
 from harness.registry.clients.catalogue import Surroundings
 from harness.registry.clients.protocol import Destination
@@ -131,11 +131,10 @@ class RealRegistryBench(PushBench):
 
     @property
     def lab(self) -> RegistryLab:
-        """Not ours. :raises BlockedError: always."""
-        raise not_ours(
-            self.name,
-            "is a real one: its keys, certificates and token service are not the harness's to change",
-            hint="Choose an emulated registry of the inventory.",
+        """Not ours. :raises NotOfferedError: always."""
+        raise NotOfferedError(
+            f"The registry {self.name} is a real one: its keys, certificates and token service are not the "
+            "harness's to change."
         )
 
     @property
@@ -151,8 +150,10 @@ class RealRegistryBench(PushBench):
 
     @property
     def token_proxy(self) -> FaultProxy:
-        """Not there: a real registry names its own token service. :raises BlockedError: always."""
-        raise not_ours(self.name, "is a real one: clients ask its token service themselves")
+        """Not there: a real registry names its own token service. :raises NotOfferedError: always."""
+        raise NotOfferedError(
+            f"The registry {self.name} is a real one: clients ask its token service themselves."
+        )
 
     @property
     def registry(self) -> RegistryService:

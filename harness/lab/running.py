@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from harness.errors import BlockedError, ConfigurationError
 from harness.hosts.access import Access
 from harness.lab.bench import Bench, PowerAct
+from harness.lab.capabilities import give_power, offers, require
 from harness.lab.disturbing import check_at_rest
 from harness.lab.emulator import Doors, EmulatorProcess
 from harness.lab.leasing import LabLeases, leases_of
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from harness.inventory.model import Host, Inventory, Lab
     from harness.lab.power.access import PowerAccess
     from harness.leases.holder import LeaseHolder
-
-#: What a host of a lab can offer, for scenarios that need it.
-CAPABILITIES: Final = {
-    "power": "its power can be switched",
-    "bench": "its cards can be fitted, held and disturbed, as only emulated ones can",
-}
 
 
 class RunningLab:
@@ -85,31 +80,27 @@ class RunningLab:
 
     def offers(self, host: str, capability: str) -> bool:
         """Return whether ``host`` has ``capability``. :raises ConfigurationError: there is no such one."""
-        entry = self.entry.host(host)
-        if capability == "power":
-            return entry.can_power
-        if capability == "bench":
-            return entry.emulated is not None and entry.emulated.recording is None
-        raise ConfigurationError(
-            f"There is no capability {capability!r} of a host.", hint=f"Known: {', '.join(CAPABILITIES)}."
-        )
+        return offers(self.entry.host(host), capability)
+
+    def require(self, host: str, *capabilities: str) -> None:
+        """Return if ``host`` has all ``capabilities``.
+
+        Errors as of :func:`harness.lab.capabilities.require`.
+        """
+        require(self.entry.host(host), capabilities)
 
     def power(self, host: str, how: PowerAct, *, while_updating: bool = False) -> None:
         """Switch the power of ``host``: ``off``, ``on``, ``cycle``; ``reboot`` where it is emulated.
 
         :param while_updating: an update is meant to be disturbed.
         :raises RefusedError: an update of a card in it runs, or another card stands there.
-        :raises BlockedError: its power cannot be switched so.
+        :raises BlockedError: its power cannot be switched. :raises NotOfferedError: not so, or never.
         :raises LeasedError: somebody else has the lease of a card in it.
         :raises DeadlineError: it is not seen to be switched in time.
         :raises InfrastructureError: what switches it refuses or does not answer, or leases cannot be used.
         """
         entry = self.entry.host(host)
-        if not entry.can_power:
-            raise BlockedError(
-                f"The power of {host} cannot be switched.",
-                hint="Give it `power` in the inventory (an emulated host: remove `power: false`).",
-            )
+        require(entry, ["power"])
         self.leases.check_host(host)
         if how != "on" and not while_updating:
             check_at_rest(entry, self.leases.reach)
@@ -134,9 +125,7 @@ class RunningLab:
 
             return state_of(access)
         if entry.emulated is None:
-            raise BlockedError(
-                f"Nobody can see the power of {host}.", hint="Give it `power` in the inventory."
-            )
+            raise BlockedError(f"Nobody can see the power of {host}.", hint=give_power(host))
         return "on" if self._bench().powered(host) else "off"
 
     def power_on_command(self, host: str) -> tuple[tuple[str, ...], str] | None:

@@ -29,12 +29,12 @@ def cloud(
 
     :raises NotApplicable: the lab has no such cloud, or another way was asked for.
     """
-    from harness.lab.cloud_bench import CloudBench, clouds_of, narrowed_to_cloud
+    from harness.lab.cloud_bench import CloudBench, narrowed_to_cloud
     from harness.lab.releases import released
     from harness.lab.running import start_lab
     from harness.plugin.clouds import Cloud
 
-    lab_name, name, release = chosen(request, hil, hil_way, clouds_of, ("cloud", "of subclouds with cards"))
+    lab_name, name, release = chosen(request.node, hil, hil_way, "cloud")
     lab = hil.inventory.lab(lab_name)
     own = released(narrowed_to_cloud(hil.inventory, lab_name, name), lab.name, release)
     with (

@@ -86,6 +86,7 @@ def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
     A test that asks for a host alone has no operation that could be judged: it is held to its assertions.
 
     :raises BlockedError: the lab lacks what the scenario requires.
+    :raises NotOfferedError: it can never have that.
     """
     if not hasattr(request, "param"):
         card: CardDriver = request.getfixturevalue("card")
@@ -93,7 +94,7 @@ def host(request: pytest.FixtureRequest, hil: HilSession) -> Iterator[Host]:
         return
     name: str = request.param
     with hil.devices.turn(name, real=hil.is_real(name)):
-        _require(request.node, hil, name)
+        hil.lab.require(name, *required_by(request.node))
         yield hil.host(name)
 
 
@@ -104,15 +105,16 @@ def card(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scenario
     :raises BlockedError: its health or a check keeps the card from runs, somebody else has its lease, or the
         lab lacks what the scenario requires.
     :raises NotApplicable: the card is in another state, and the lab cannot fit one that is.
+    :raises NotOfferedError: the lab can never have what the scenario requires.
     """
     name: str = request.param
     hil.require_card(name)
     host = name.split("/", 1)[0]
     with hil.devices.turn(host, real=hil.is_real(host)):
+        hil.lab.require(host, *required_by(request.node))
         hil.lab.leases.health.require(name)
         if reason := hil.devices.quarantined(name):
             raise BlockedError(f"{name} is quarantined: {reason}.")
-        _require(request.node, hil, host)
         failure = request.node.stash.setdefault(FAILURE, Failure())
         hil.lab.leases.reason = request.node.nodeid
         with hil.lab.leases.leased(name):
@@ -137,15 +139,6 @@ def _prepare(item: pytest.Item, hil: HilSession, driver: CardDriver) -> None:
     item.config.hook.pytest_hil_card_prepare(card=driver, given=wanted)
     with hil.excluding.watched(driver.name, wanted):
         have(hil, driver, given)
-
-
-def _require(item: pytest.Item, hil: HilSession, host: str) -> None:
-    for capability in required_by(item):
-        if not hil.lab.offers(host, capability):
-            raise BlockedError(
-                f"The scenario needs {capability!r}, which the lab does not offer for {host}.",
-                hint=f"Give {host} the capability {capability!r} in the inventory.",
-            )
 
 
 @pytest.fixture

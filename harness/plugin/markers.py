@@ -101,7 +101,7 @@ def check_given(given: Mapping[str, Any], session: HilSession) -> None:
 
 def _check_capabilities(names: list[str]) -> None:
     from harness.inventory.entries import unknown_name
-    from harness.lab.running import CAPABILITIES
+    from harness.lab.capabilities import CAPABILITIES
 
     for name in names:
         if name not in CAPABILITIES:

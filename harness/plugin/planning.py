@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.plugin.lacking import kept_from
 from harness.plugin.markers import given_of
 from harness.plugin.scenario import device_of
 from harness.plugin.scenario_files import variant_of
@@ -55,15 +56,19 @@ def begin(config: pytest.Config) -> None:
 def plan_of(session: pytest.Session) -> Plan:
     """Return what the collected items would do."""
     from harness.plugin.campaigns import CampaignRun
-    from harness.scenarios.plan import Plan, planned
+    from harness.scenarios.plan import Plan, PlannedScenario, planned
 
     hil = session.config.stash[SESSION]
     scenarios = []
     for item in session.items:
         if "hil" not in getattr(item, "fixturenames", ()):
             continue
-        given = given_of(item)
-        scenarios.append(planned(item.nodeid, _target(item, hil), given, _foreseen(item), _facts(hil)))
+        given, target = given_of(item), _target(item, hil)
+        if (kept := kept_from(item, hil)) is not None:
+            of_it = (target.device, target.real, given)
+            scenarios.append(PlannedScenario(item.nodeid, *of_it, state=kept[0], reason=kept[1]))
+            continue
+        scenarios.append(planned(item.nodeid, target, given, _foreseen(item), _facts(hil)))
     run = next((p for p in session.config.pluginmanager.get_plugins() if isinstance(p, CampaignRun)), None)
     facts: Mapping[str, Any] = run.facts() if run else {}
     apart = any("hil_round" in getattr(getattr(i, "callspec", None), "params", ()) for i in session.items)

@@ -79,22 +79,24 @@ def registry(request: pytest.FixtureRequest, hil: HilSession, hil_scenario: Scen
 
     :raises NotApplicable: the lab has no registry. :raises BlockedError: something is missing for it.
     """
-    from harness.scenarios.prepare import NotApplicable
-
-    if not hil.lab_entry.registries:
-        raise NotApplicable(f"the lab {hil.lab_entry.name} has no registry")
+    named = registry_of(request.node, hil)
     registries: Registries = request.getfixturevalue("hil_registries")
-    named = _registry_of(request.node, hil)
     note_setting(hil.history, registry=named or "", through=hil.registry_name or "")
     bench = registries.bench(hil.registry_name or named)
     bench.registry.wait_ready()
     return bench
 
 
-def _registry_of(node: pytest.Item, hil: HilSession) -> str | None:
-    """Return the registry that the marker ``hil_registry`` names. :raises BlockedError: the lab lacks it."""
-    from harness.errors import BlockedError
+def registry_of(node: pytest.Item, hil: HilSession) -> str | None:
+    """Return the registry that the marker ``hil_registry`` names. Asks the inventory alone.
 
+    :raises NotApplicable: the lab has no registry. :raises BlockedError: it lacks the one that is named.
+    """
+    from harness.errors import BlockedError
+    from harness.scenarios.prepare import NotApplicable
+
+    if not hil.lab_entry.registries:
+        raise NotApplicable(f"the lab {hil.lab_entry.name} has no registry")
     marker = node.get_closest_marker(REGISTRY)
     if marker is None:
         return None

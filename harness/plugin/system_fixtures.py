@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -22,10 +22,18 @@ if TYPE_CHECKING:
     from harness.plugin.systems import System
 
 
+Kind = Literal["system", "cloud"]
+
+
 @pytest.fixture
 def hil_way(request: pytest.FixtureRequest) -> Way:
     """How the system is asked: ``rest`` or ``cli``; what ``--hil-way`` says, where no scenario says it."""
-    way: Way = request.config.getoption("hil_way") or "rest"
+    return way_of_run(request.config)
+
+
+def way_of_run(config: pytest.Config) -> Way:
+    """Return how systems are asked of which no scenario says it."""
+    way: Way = config.getoption("hil_way") or "rest"
     return way
 
 
@@ -43,10 +51,10 @@ def system(
     """
     from harness.lab.releases import released
     from harness.lab.running import start_lab
-    from harness.lab.system_bench import SystemBench, narrowed, systems_of
+    from harness.lab.system_bench import SystemBench, narrowed
     from harness.plugin.systems import System
 
-    lab_name, name, release = chosen(request, hil, hil_way, systems_of, ("system", "with a card"))
+    lab_name, name, release = chosen(request.node, hil, hil_way, "system")
     lab = hil.inventory.lab(lab_name)
     own = released(narrowed(hil.inventory, lab_name, name), lab.name, release)
     with (
@@ -76,33 +84,39 @@ def _prepare(item: pytest.Item, hil: HilSession, bench: SystemBench) -> None:
         prepare(card, Given.parse(given, RootHashes(hil.images)), bench.bench)
 
 
-def chosen(
-    request: pytest.FixtureRequest,
-    hil: HilSession,
-    hil_way: Way,
-    known_in: Callable[[Lab], Iterable[str]],
-    kind: tuple[str, str],
-) -> tuple[str | None, str, Release]:
+def chosen(item: pytest.Item, hil: HilSession, hil_way: Way, kind: Kind) -> tuple[str | None, str, Release]:
     """Return the lab of a scenario, its system or cloud there, and the release that it is emulated at.
 
-    :param known_in: names those of a lab. :param kind: what one is called, and what one has.
+    Asks the inventory alone.
+
     :raises NotApplicable: the lab has none, another way was asked for, or a real one is what it is.
     """
     from harness.lab.releases import CORRECTED
     from harness.scenarios.prepare import NotApplicable
 
-    if hil_way != (request.config.getoption("hil_way") or hil_way):
+    if hil_way != (item.config.getoption("hil_way") or hil_way):
         raise NotApplicable(f"--hil-way asks for another way than {hil_way}")
-    lab_name = lab_of(request.node, hil)
+    lab_name = lab_of(item, hil)
     lab = hil.inventory.lab(lab_name)
-    known = list(known_in(lab))
-    name: str = getattr(request, "param", known[0] if known else "")
+    known, what_one_has = _known_in(lab, kind)
+    callspec = getattr(item, "callspec", None)
+    name: str = (callspec.params if callspec else {}).get(kind, known[0] if known else "")
     if name not in known:
-        raise NotApplicable(f"the lab {lab.name} has no {kind[0]} {name or kind[1]}")
-    release = release_of(request.node)
+        raise NotApplicable(f"the lab {lab.name} has no {kind} {name or what_one_has}")
+    release = release_of(item)
     if release == CORRECTED and lab.controllers[name].emulated is None:
-        raise NotApplicable(f"{name} is real, and no real {kind[0]} is without known defects")
+        raise NotApplicable(f"{name} is real, and no real {kind} is without known defects")
     return lab_name, name, release
+
+
+def _known_in(lab: Lab, kind: Kind) -> tuple[list[str], str]:
+    """Return the systems or clouds of a lab that scenarios can be about, and what one of them has."""
+    from harness.lab.cloud_bench import clouds_of
+    from harness.lab.system_bench import systems_of
+
+    if kind == "system":
+        return systems_of(lab), "with a card"
+    return list(clouds_of(lab)), "of subclouds with cards"
 
 
 def note_settings(

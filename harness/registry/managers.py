@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.errors import BlockedError, InfrastructureError
+from harness.errors import InfrastructureError, NotOfferedError
 from harness.hosts.permits import Authority
 from harness.hosts.protocol import CommandResult, Host
 
@@ -63,11 +63,11 @@ class Manager(Protocol):
         ...
 
     def start(self) -> None:
-        """Have it started. :raises BlockedError: this manager does not do that on its own."""
+        """Have it started. :raises NotOfferedError: this manager does not do that on its own."""
         ...
 
     def stop(self) -> None:
-        """Have it stopped. :raises BlockedError: this manager does not do that on its own."""
+        """Have it stopped. :raises NotOfferedError: this manager does not do that on its own."""
         ...
 
     def restart(self, between: Callable[[], None] | None) -> None:
@@ -81,7 +81,7 @@ class Manager(Protocol):
     def undo_of_stop(self) -> str:
         """Return what a shell on the host undoes a stop with.
 
-        :raises BlockedError: this manager does not do that on its own.
+        :raises NotOfferedError: this manager does not do that on its own.
         """
         ...
 
@@ -212,18 +212,17 @@ class StarlingX:
         return int(number) if alive else None
 
     def start(self) -> None:
-        """Not done: the service manager starts it. :raises BlockedError: always."""
+        """Not done: the service manager starts it. :raises NotOfferedError: always."""
         raise self._not_done("started")
 
     def stop(self) -> None:
-        """Not done: the service manager would start it again. :raises BlockedError: always."""
+        """Not done: the service manager would start it again. :raises NotOfferedError: always."""
         raise self._not_done("stopped")
 
-    def _not_done(self, what: str) -> BlockedError:
-        return BlockedError(
+    def _not_done(self, what: str) -> NotOfferedError:
+        return NotOfferedError(
             f"The service {self._service} on {self._hands.host.name} is not {what} on its own: "
-            "StarlingX's service manager decides that.",
-            hint="Restart or kill it instead; the service manager starts it again.",
+            "StarlingX's service manager decides that."
         )
 
     def restart(self, between: Callable[[], None] | None) -> None:
@@ -241,7 +240,7 @@ class StarlingX:
         return ["ln", "-sfn", posixpath.join(self._folder, target), self.configuration()]
 
     def undo_of_stop(self) -> str:
-        """Not done: the service manager would start it again. :raises BlockedError: always."""
+        """Not done: the service manager would start it again. :raises NotOfferedError: always."""
         raise self._not_done("stopped")
 
     def undo_of_read_only(self) -> str:

@@ -30,7 +30,7 @@ from harness.inventory.forms import CskId
 from harness.inventory.placed import guess
 from harness.judgement.model import Outcome, VerdictKind
 from harness.judgement.records import Promise
-from harness.lab.running import CAPABILITIES
+from harness.lab.capabilities import CAPABILITIES
 from harness.registry.clients.catalogue import PULL_CLIENTS, PUSH_CLIENTS
 from harness.registry.recipes import RECIPES
 from harness.registry.truth import TruthState

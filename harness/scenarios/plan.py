@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -63,19 +64,23 @@ class PlannedScenario:
     """A scenario on a device. ``given``: the state that its card is to be in.
 
     ``unknown``: what is decided while it runs (:class:`harness.scenarios.foreseen.Foreseen`).
+    ``state`` and ``reason``: the run state that is known before, as the lab lacks something or the card is
+    not permitted its first step; empty where it may begin.
     """
 
     name: str
     device: str
     real: bool
     given: Mapping[str, Any]
-    steps: tuple[PlannedStep, ...]
-    unknown: tuple[str, ...]
+    steps: tuple[PlannedStep, ...] = ()
+    unknown: tuple[str, ...] = ()
+    state: str = ""
+    reason: str = ""
 
     @property
     def matters(self) -> bool:
         """Whether it wears a card, or may."""
-        return bool(self.steps or self.unknown)
+        return not self.state and bool(self.steps or self.unknown)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `-o json` has it."""
@@ -86,6 +91,8 @@ class PlannedScenario:
             "given": dict(self.given),
             "steps": [step.to_json() for step in self.steps],
             "unknown": list(self.unknown),
+            "state": self.state,
+            "reason": self.reason,
         }
 
 
@@ -114,7 +121,7 @@ class Plan:
     def complete(self) -> bool:
         """Whether nothing is decided only while it runs."""
         rounds_known = not self.rounds or self.rounds.isdecimal()
-        return rounds_known and not any(scenario.unknown for scenario in self.scenarios)
+        return rounds_known and not any(each.unknown for each in self.scenarios if each.matters)
 
     @property
     def wear(self) -> list[CardWear]:
@@ -184,7 +191,11 @@ def planned(
                 reason,
             )
         )
-    return PlannedScenario(name, target.device, target.real, given, tuple(steps), tuple(unknown))
+    state = reason = ""
+    if steps and not unknown and steps[0].act.sure and steps[0].decision == NOT_APPLICABLE:
+        state, reason = NOT_APPLICABLE, steps[0].reason
+    named = (name, target.device, target.real, given)
+    return PlannedScenario(*named, tuple(steps), tuple(unknown), state, reason)
 
 
 def effect_of(facts: ImageFacts) -> str:
@@ -235,6 +246,7 @@ def told(plan: Plan) -> Iterable[str]:
     for same in groups.values():
         yield ""
         yield from _told_scenario(same)
+    yield from _told_kept(plan)
     yield ""
     for card in plan.wear:
         updates = f"{card.updates} update{'' if card.updates == 1 else 's'}"
@@ -242,6 +254,8 @@ def told(plan: Plan) -> Iterable[str]:
         yield f"WEAR {card.card}: {updates}{rest}"
     if plan.rounds not in ("", "1"):
         yield f"This is one round; rounds of the campaign: {plan.rounds}."
+    if any(scenario.matters and scenario.given and scenario.real for scenario in plan.scenarios):
+        yield "No card was read: where one is not in the state that is given, the scenario does not apply."
     if not plan.complete:
         yield "This list is NOT complete: what is decided while a scenario runs has a question mark."
 
@@ -262,6 +276,15 @@ def _told_scenario(same: Sequence[PlannedScenario]) -> Iterable[str]:
             yield f"    {step.decision}{f': {step.reason}' if step.reason else ''}"
     for why in first.unknown:
         yield f"  ? {why}"
+
+
+def _told_kept(plan: Plan) -> Iterable[str]:
+    """Yield what is known to give no result, by reason."""
+    counts = Counter((scenario.state, scenario.reason) for scenario in plan.scenarios if scenario.state)
+    if counts:
+        yield ""
+    for (state, reason), count in counts.items():
+        yield f"{state} ({count}) {reason}"
 
 
 def _bare(scenario: PlannedScenario) -> str:

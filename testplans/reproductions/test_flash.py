@@ -29,6 +29,7 @@ def test_cancelled_csk(flash) -> None:
 
 
 @pytest.mark.hil_given(root="A")
+@pytest.mark.hil_requires("bench")
 @pytest.mark.hil_expects(outcome="FAILED", verdicts={"fpgasupdate": "FALSE_SUCCESS"})
 def test_ok_and_nothing_flashed(flash, faults) -> None:
     """fpgasupdate takes an idle status for success: where the driver never starts, it says OK."""

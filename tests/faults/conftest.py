@@ -78,6 +78,10 @@ class Fakes:
                 assert host == "one"
                 return capability in fakes.capabilities
 
+            def require(self, host: str, capability: str) -> None:
+                if not self.offers(host, capability):
+                    raise BlockedError(f"{host} has no {capability}.", hint="give it")
+
             def power(self, host: str, how: str, *, while_updating: bool = False) -> None:
                 fakes.ask("power", how)
 

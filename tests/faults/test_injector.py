@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import BlockedError, ConfigurationError, InfrastructureError
+from harness.errors import BlockedError, ConfigurationError, InfrastructureError, NotOfferedError
 from harness.faults.injector import Injector
 
 
@@ -50,7 +50,7 @@ def test_on_a_real_card_it_strikes_when_the_tool_says_so(fakes: Any, injector: I
     injector.arm("transferring", "sigterm")
     injector.reached("transferring")
     assert without_history(fakes) == [("signal", "TERM")]
-    with pytest.raises(BlockedError, match="Only a bench can tell the phase 'copying'"):
+    with pytest.raises(NotOfferedError, match="Only a bench can tell the phase 'copying'"):
         injector.arm("copying", "cancel")
     injector.undo_all()
     assert fakes.states == [

@@ -176,7 +176,7 @@ def test_what_is_not_as_stated_fails_with_the_verdict_in_words(
     ("name", "kind", "message"),
     [
         ("test_refused[two/card0]", "failure", "REFUSED: The image does what cannot be undone"),
-        ("test_needs_power[two/card0]", "error", "BLOCKED: The scenario needs 'power'"),
+        ("test_needs_power[two/card0]", "error", "BLOCKED: The power of two cannot be switched."),
         ("test_infra[one/card0]", "failure", "INFRA: The cable is cut.\n  hint: Look behind the rack."),
         ("test_wrongly_asked[one/card0]", "failure", "BLOCKED: No image recipe is called 'A/csk9'."),
         ("test_skipped[one/card0]", "failure", "BLOCKED: skipped: no time today"),
@@ -215,7 +215,7 @@ def test_summary_says_what_can_be_done_about_a_state(run: Ended) -> None:
     shown = run.stdout.splitlines()
     at = shown.index("INFRA (2) The cable is cut.")
     assert shown[at + 1] == "    hint:    Look behind the rack."
-    assert lines_with(run.stdout, "hint:    Give two the capability 'power' in the inventory.")
+    assert lines_with(run.stdout, "hint:    Remove `power: false` of two from the inventory.")
 
 
 def test_states_have_words_and_counts_of_their_own(run: Ended) -> None:

@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 from typing import Final
 
-from harness.errors import BlockedError
+from harness.errors import BlockedError, NotOfferedError
 from harness.faults.watchdog import Watchdog
 from harness.lab.bench import PowerAct
 from harness.lab.power.access import PowerAccess
@@ -19,11 +19,11 @@ _LOOK_SECONDS: Final = 30.0
 def carry_out(access: PowerAccess, how: PowerAct) -> None:
     """Switch a host ``off`` or ``on``, or ``cycle`` it, and see it switched.
 
-    :raises BlockedError: there is no other way to switch it.
+    :raises NotOfferedError: the harness does not switch it so.
     :raises DeadlineError: it is not seen to be so in time.
     """
     if how == "reboot":
-        raise BlockedError(
+        raise NotOfferedError(
             f"The harness switches the power of {access.name} off and on; it does not {how} it."
         )
     with closing(access.opened()) as switch:

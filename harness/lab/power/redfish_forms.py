@@ -19,6 +19,10 @@ _RESET: Final = "#ComputerSystem.Reset"
 #: What cuts or gives the power at once; a graceful shutdown is no power cut. The first that is offered.
 _RESET_TYPES: Final[Mapping[Power, tuple[str, ...]]] = {"off": ("ForceOff",), "on": ("On", "ForceOn")}
 _STATES: Final[Mapping[str, Power]] = {"On": "on", "Off": "off"}
+#: What helps where the service does not switch a computer off and on at once.
+_OTHER: Final = (
+    "Give the host ipmi or command below `power:` instead, in the inventory (docs/hosts.md, Power)."
+)
 _LONGEST: Final = 300
 _ROOT: Final = re.compile(r"/redfish(?:/v1)?$")
 
@@ -34,12 +38,15 @@ class System:
     def reset_type(self, to: Power) -> str:
         """Return the reset type that switches it. :raises BlockedError: it takes none such."""
         if not self.target:
-            raise BlockedError("The controller's computer has no reset action; its power cannot be switched.")
+            raise BlockedError(
+                "The controller's computer has no reset action; its power cannot be switched.", hint=_OTHER
+            )
         wanted = _RESET_TYPES[to]
         found = next((kind for kind in wanted if kind in self.offered or not self.offered), None)
         if found is None:
             raise BlockedError(
-                f"The controller switches a computer by {', '.join(self.offered)}, and not by {wanted[0]}."
+                f"The controller switches a computer by {', '.join(self.offered)}, and not by {wanted[0]}.",
+                hint=_OTHER,
             )
         return found
 

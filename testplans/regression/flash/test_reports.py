@@ -17,6 +17,7 @@ def test_fpgainfo_tells_the_truth(card, flash) -> None:
 
 
 @pytest.mark.hil_given(root="none")
+@pytest.mark.hil_requires("bench")
 @pytest.mark.hil_expects(verdicts={"fpgainfo": "UNKNOWN_AS_VALUE"})
 def test_all_ones_is_no_value(card, faults) -> None:
     """A card that fell off the bus reads all ones; printing them as an id is a misreport."""
@@ -25,6 +26,7 @@ def test_all_ones_is_no_value(card, faults) -> None:
 
 
 @pytest.mark.hil_given(root="none")
+@pytest.mark.hil_requires("bench")
 @pytest.mark.hil_expects(verdicts={"fpgainfo": "UNVERIFIABLE"})
 def test_no_security_group(card, faults) -> None:
     """Without the security attributes nothing can be said about root keys, and nothing is claimed."""

@@ -23,6 +23,7 @@ def test_reset_activates(card, flash, images) -> None:
 
 
 @pytest.mark.hil_given(root="none")
+@pytest.mark.hil_requires("bench")
 @pytest.mark.hil_expects(verdicts={"inventory": "STALE"})
 def test_address_moves(card, flash, faults) -> None:
     """A card that comes back at another address is the same card; who kept the address is out of date."""
@@ -31,6 +32,7 @@ def test_address_moves(card, flash, faults) -> None:
 
 
 @pytest.mark.hil_given(root="none")
+@pytest.mark.hil_requires("bench")
 @pytest.mark.hil_expects(outcome="FAILED", verdicts={"rsu": "FALSE_SUCCESS"})
 def test_card_stays_away(card, faults) -> None:
     """rsu says complete although the card never comes back."""
@@ -46,6 +48,7 @@ def test_wear_out(card, flash) -> None:
 
 
 @pytest.mark.hil_given(root="none")
+@pytest.mark.hil_requires("bench")
 def test_busy(flash, faults) -> None:
     """A card whose doorbell is busy refuses the update before it starts."""
     faults.arm("start", "busy")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import BlockedError, DeadlineError, InfrastructureError, UnreachableError
+from harness.errors import BlockedError, DeadlineError, InfrastructureError, NotOfferedError, UnreachableError
 from harness.lab.power.access import CommandAccess, PowerAccess
 from harness.lab.power.acts import carry_out, state_of
 from harness.lab.power.commands import reading
@@ -113,8 +113,8 @@ def test_a_cycle_that_fails_in_the_middle_leaves_the_host_on(tmp_path: Path) -> 
     assert (tmp_path / "state").read_text() == "on\n"
 
 
-def test_other_ways_are_blocked(tmp_path: Path) -> None:
-    with pytest.raises(BlockedError, match="does not reboot it"):
+def test_there_are_no_other_ways(tmp_path: Path) -> None:
+    with pytest.raises(NotOfferedError, match="does not reboot it"):
         carry_out(commands(tmp_path), "reboot")
 
 
