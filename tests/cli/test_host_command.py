@@ -1,6 +1,7 @@
 """`hil host`: keys of hosts are shown and kept, hosts are listed, power is switched and seen."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import typer
 from click.testing import Result
 from support.bmc import Bmc, Machine
-from support.openssh import OpenSsh
+from support.openssh import OpenSsh, client_environment
 from support.ssh_peer import openssh
 from typer.testing import CliRunner
 
@@ -88,7 +89,9 @@ def fingerprint(openssh: OpenSsh) -> str:
     """What `ssh-keygen` says of the server's key."""
     file = openssh.key_file.parent / "host_key.pub"
     file.write_text(openssh.host_key)
-    said = subprocess.run(["ssh-keygen", "-lf", file], capture_output=True, text=True, check=True)
+    environment = os.environ | client_environment()
+    command = ["ssh-keygen", "-lf", file]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return said.stdout.split()[1]
 
 

@@ -6,13 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.openssh import OpenSsh
+from support.openssh import OpenSsh, client_environment
 from support.ssh_peer import access, openssh, peer
 
 from harness.hosts.access import Access
 from harness.hosts.ssh import SshHost
 
 __all__ = ["access", "openssh", "peer", "strict", "strict_access", "strict_peer"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ssh_programs() -> Iterator[None]:
+    """ssh-keygen, ssh-agent and ssh-add are found in PATH."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in client_environment().items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,11 +58,13 @@ class OpenSsh:
             *("-o", "ConnectTimeout=10"),
         ]
 
-    def command(self, *words: str, user: str = "", key: Path | None = None) -> list[str]:
-        """Return the command line of ssh for the remote command ``words``."""
+    def command(
+        self, *words: str, user: str = "", key: Path | None = None, options: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the command line of ssh for the remote command ``words``. ``options``: of ssh itself."""
         login = f"{user or self.access.user}@{self.access.address}"
         where = ("-i", str(key or self.access.key_file), "-p", str(self.access.port), login)
-        return [*self._with, str(self._ssh), *self._options, *where, *words]
+        return [*self._with, str(self._ssh), *self._options, *options, *where, *words]
 
     def run(self, command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(self.command(command), input=stdin, capture_output=True, timeout=60)

@@ -173,7 +173,7 @@ class Terminal:
 def test_terminal_prompts_echoes_and_interrupts(lab: Any, left: Any, image: Any) -> None:
     assert left.run("cat > /tmp/user.bin", stdin=image("unsigned")).returncode == 0
     lab.bench.hold("left/card0", "transferring")
-    terminal = Terminal([left.command()[0], "-tt", *left.command()[1:]])
+    terminal = Terminal(left.command(options=["-tt"]))
     terminal.expect("root@controller-0:~# ")
     terminal.type("echo hello\r")
     terminal.expect("hello\r\nhello\r\n")

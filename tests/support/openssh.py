@@ -49,6 +49,17 @@ def find_sshd() -> tuple[Path, dict[str, str]]:
     return root / "usr/sbin/sshd", library_path(root) | {"LD_PRELOAD": str(wrapper)}
 
 
+def client_environment() -> dict[str, str]:
+    """Return the environment in which ssh-keygen, ssh-agent and ssh-add are found; fail the test without."""
+    if installed("ssh-keygen"):
+        return {}
+    try:
+        root = _unpacked()
+    except PackageError as error:
+        pytest.fail(f"These tests need ssh-keygen; unpacking it failed: {error}", pytrace=False)
+    return {"PATH": f"{root}/usr/bin:{os.environ.get('PATH', '')}"} | library_path(root)
+
+
 def _has_user(name: str) -> bool:
     try:
         pwd.getpwnam(name)
@@ -58,7 +69,7 @@ def _has_user(name: str) -> bool:
 
 
 def _unpacked() -> Path:
-    """Unpack Debian's server and the libraries that are not here, once for all test processes."""
+    """Unpack Debian's server and what of its clients and libraries is not here, once for all processes."""
     return unpacked(("openssh-server", "libnss-wrapper"), UNPACKED)
 
 
