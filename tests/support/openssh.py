@@ -165,7 +165,7 @@ class OpenSsh:
             f"{'Subsystem sftp internal-sftp' if self._sftp else ''}\n"
             # sshd obeys only the first SetEnv.
             f"SetEnv {self._mark}{f' PATH={self._path}' if self._path else ''}\n"
-            f"{_parts(program)}"
+            f"{_settings_since_9_8(program)}"
         )
         # -r: otherwise servers before 9.8 would start themselves once more, without the libraries they need.
         self._process = subprocess.Popen(
@@ -191,11 +191,15 @@ class OpenSsh:
         listening.set()
 
 
-def _parts(program: Path) -> str:
-    """Return the settings that name the programs which a server since OpenSSH 9.8 consists of, beside it."""
+def _settings_since_9_8(program: Path) -> str:
+    """Return what a server since OpenSSH 9.8 is to be told: where its other programs are, and no penalties.
+
+    It refuses for a while who has left too often without a login, as all tests together do.
+    """
     folder = program.parents[1] / "lib/openssh"
     named = {"SshdSessionPath": folder / "sshd-session", "SshdAuthPath": folder / "sshd-auth"}
-    return "".join(f"{name} {path}\n" for name, path in named.items() if path.exists())
+    there = [f"{name} {path}\n" for name, path in named.items() if path.exists()]
+    return "".join([*there, "PerSourcePenalties no\n"] if there else [])
 
 
 def _descendants(pid: int) -> list[int]:

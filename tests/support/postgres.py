@@ -122,13 +122,15 @@ def _programs() -> tuple[Path, dict[str, str]]:
             "package archive.",
             pytrace=False,
         )
-    return _newest(root), library_path(root)
+    found = _newest(root)
+    assert found, f"the package postgresql brings no server: {root}"
+    return found, library_path(root)
 
 
-def _newest(root: Path) -> Path:
-    """Return the folder of the newest server below ``root``; one that is false where there is none."""
+def _newest(root: Path) -> Path | None:
+    """Return the folder of the newest server below ``root``; None where there is none."""
     found = sorted(root.glob("usr/lib/postgresql/*/bin/postgres"), key=lambda path: int(path.parts[-3]))
-    return found[-1].parent if found else Path()
+    return found[-1].parent if found else None
 
 
 assert shutil.which("setpriv"), "setpriv of util-linux is missing"
