@@ -31,7 +31,7 @@ ReleaseOption = Annotated[
 
 KindOption = Annotated[
     str | None,
-    typer.Option("--kind", metavar="KIND", help="Only those of a system, card, tool, registry or client."),
+    typer.Option("--kind", metavar="KIND", help="Only of a system, cloud, card, tool, registry or client."),
 ]
 
 

@@ -32,7 +32,7 @@ def page(diagnosis: Diagnosis) -> Iterator[str]:
 def _summary(part: Part) -> str:
     """Return what is well with a part; what is not stands beneath."""
     well = [check.finding for check in part.checks if check.grade is Grade.OK]
-    return "; ".join([*well, *([part.health] if part.health else [])])
+    return "; ".join([*well, *([f"health: {part.health}"] if part.health else [])])
 
 
 def _beneath(check: Check) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -232,19 +233,30 @@ def _print(labs: list[BackgroundLab], output: Form, inventory: Inventory) -> Non
             typer.echo(f"  out of order: {entry['out_of_order']}")
         if "error" in entry:
             typer.echo(f"  {entry['error']}")
-        for host in entry["hosts"]:
-            typer.echo(f"  {host['name']:<14} {host['ssh']}")
-        for controller in entry.get("controllers", ()):
-            login = f"{controller['url']} as {controller['user']}"
-            typer.echo(
-                f"  {controller['name']:<14} controller, {login}, password in {controller['password_file']}"
-            )
-        for registry in entry.get("registries", ()):
-            typer.echo(f"  {registry['name']:<14} registry, {registry['url'] or _STARTED_BY_RUNS}")
+        for line in ways_in(entry):
+            typer.echo(line)
         if "inventory" in entry:
             typer.echo(f"  replays a recording; its inventory is {entry['inventory']}")
         for missed in entry.get("unrecorded", ()):
             typer.echo(f"  not in the recording of {missed['host']}: {missed['what']} ({missed['times']}x)")
+
+
+def ways_in(entry: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each part of a lab, with how it is reached in a column."""
+    parts = list(_parts(entry))
+    width = max((len(name) for name, _ in parts), default=0)
+    yield from (f"  {name:<{width}}  {how}" for name, how in parts)
+
+
+def _parts(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield hosts, controllers and registries of a lab by name, with how each is reached."""
+    for host in entry["hosts"]:
+        yield host["name"], host["ssh"]
+    for controller in entry.get("controllers", ()):
+        login = f"{controller['url']} as {controller['user']}"
+        yield controller["name"], f"controller, {login}, password in {controller['password_file']}"
+    for registry in entry.get("registries", ()):
+        yield registry["name"], f"registry, {registry['url'] or _STARTED_BY_RUNS}"
 
 
 def _shown(path: Path) -> str:

@@ -18,7 +18,7 @@ import typer
 
 from harness.cli.campaigns import DurationOption, SeedOption, TargetsArgument, campaign_of, is_there
 from harness.cli.releases import DefectOption, ReleaseOption, WithoutDefectOption, release_arguments
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, InfrastructureError
 from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def run(
     arguments += release_arguments(release, defect, without_defect)
     arguments += [f"--hil-device={name}" for name in device or []]
     arguments += [*(["-k", keyword] if keyword else []), *(["-x"] if exit_first else [])]
+    if allure is not None and not plan_only:
+        _check_writable(allure)
     arguments += _plugins(allure, workers)
     # What pytest would say of progress and results is said by `harness/plugin/progress.py` and the summary.
     arguments += ["-qq", "-rN", "--tb=short", "-o", "console_output_style=classic"]
@@ -139,6 +141,19 @@ def _plugins(allure: Path | None, workers: str) -> list[str]:
     # Hypothesis' own plugin imports all of it (1 s) to print a summary that scenarios do not need.
     arguments += ["-p", "no:hypothesispytest"]
     return [*arguments, *(["-n", workers] if workers.strip("0") else ["-p", "no:xdist"])]
+
+
+def _check_writable(results: Path) -> None:
+    """Make the folder for Allure's results. :raises InfrastructureError: nothing can be written there."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=results):
+            return
+    except OSError as error:
+        raise InfrastructureError(
+            f"The folder {results} for Allure's results cannot be written: {error.strerror}.",
+            hint="Name a folder that can be written with --allure.",
+        ) from None
 
 
 def _check(targets: list[str]) -> None:

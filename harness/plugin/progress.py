@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 import pytest
@@ -41,9 +42,14 @@ class Progress:
         self._doing = ""
         self._told: set[tuple[str, str]] = set()
         self._drawn = ""
+        self._interrupted = False
+        #: What is to be said of a run that was judged, where a second Ctrl-C kept its summary from coming.
+        self._judged = ""
 
     def close(self) -> None:
         """Leave a clean line."""
+        if self._interrupted and self._judged:
+            self.line(self._judged)
         self._clear()
         if self._own:
             self._out.close()
@@ -56,6 +62,14 @@ class Progress:
         self._draw()
 
     # -- hooks ----------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Take pytest's account of an interruption away: it is said as it comes, and the summary ends."""
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        its_own = getattr(reporter, "_report_keyboardinterrupt", None)
+        if its_own is not None:  # pytest has no hook for it
+            reporter._report_keyboardinterrupt = lambda: None if self._interrupted else its_own()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn how many scenarios there are."""
@@ -107,8 +121,20 @@ class Progress:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Say what happens until the run has ended."""
         self._running.clear()
+        # pytest stops itself in this way too, and then what it says is the reason.
+        self._interrupted = isinstance(excinfo.value, KeyboardInterrupt) and not isinstance(
+            excinfo.value, pytest.Session.Interrupted
+        )
         if not isinstance(excinfo.value, pytest.Session.Interrupted):
             self.line("interrupted: undoing what is not undone, judging what is recorded")
+
+    def pytest_hil_run_judged(self, run_dir: Path) -> None:
+        """Know where to look, until the summary says it."""
+        self._judged = f"interrupted; what was recorded is judged.  See: hil judge {run_dir}"
+
+    def pytest_terminal_summary(self) -> None:
+        """Leave it to the summary."""
+        self._judged = ""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from harness.cli.defects import app
 from harness.errors import ConfigurationError
+from harness.lab.known_defects import KINDS
 
 #: What a detection counts by (design, "Words"); INFRA and BLOCKED never do.
 PREDICTIONS = {
@@ -59,3 +60,7 @@ def test_unknown_names_are_told() -> None:
     assert caught.value.hint == "See all of them: hil defects list"
     with pytest.raises(ConfigurationError, match="stx-9"):
         hil("list", "--release", "stx-9")
+
+
+def test_the_help_names_every_kind() -> None:
+    assert all(kind in " ".join(hil("list", "--help").split()) for kind in KINDS)

@@ -370,6 +370,17 @@ def test_full_disk_ends_with_3_and_what_was_recorded_stays(project, limit: int) 
     project.assert_nothing_left()
 
 
+def test_a_folder_that_allure_cannot_write_to_is_told_before_anything_runs(project) -> None:
+    project.write(PLAN)
+    (project.folder / "taken").write_text("a file")
+    run = project.hil("run", "test_plan.py", "-k", "green", "--allure", "taken/results")
+    assert run.code == 3
+    told = "Error: The folder taken/results for Allure's results cannot be written: Not a directory."
+    assert run.stderr.startswith(told)
+    assert "INTERNALERROR" not in run.text and "Traceback" not in run.text
+    assert not (project.folder / "reports").exists()
+
+
 def test_reports_that_cannot_be_made_end_with_3(project) -> None:
     project.write(PLAN)
     (project.folder / "taken").write_text("a file")

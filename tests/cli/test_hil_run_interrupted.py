@@ -168,6 +168,14 @@ def test_the_tool_on_the_host_is_ended_with_the_run(project, stop_at) -> None:
     assert asked == ["flash", "signal"]
 
 
+def test_the_summary_is_the_last_that_is_said_of_a_run_that_is_stopped(stop_at) -> None:
+    run = stop_at("flash", signal.SIGINT)
+    assert run.code == 130
+    assert "1 interrupted" in run.stdout
+    assert run.stdout.splitlines()[-1].startswith("again       hil judge reports/")
+    assert "KeyboardInterrupt" not in run.text and "--full-trace" not in run.text
+
+
 def test_impatience_does_not_keep_the_run_from_being_judged(project, stop_at) -> None:
     plan = """
     @pytest.fixture
@@ -193,6 +201,11 @@ def test_impatience_does_not_keep_the_run_from_being_judged(project, stop_at) ->
     assert run.code == 130
     assert run.states == {"test_stopped[one/card0]": "interrupted"}
     assert "hil: ends when this is done: undo what the scenarios did, and judge the run" in run.stderr
+    assert "interrupted: undoing what is not undone" in run.stdout
+    assert "KeyboardInterrupt" not in run.text and "--full-trace" not in run.text
+    assert run.stdout.splitlines()[-1].startswith(
+        "interrupted; what was recorded is judged.  See: hil judge reports/"
+    ), "the second signal came in place of the summary"
     project.assert_nothing_left()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.cli.doctor_text import page
 from harness.doctor.model import Diagnosis, Part, differences
 from harness.health.checks import Check, Grade, bad, ok, warn, worst
 
@@ -42,3 +43,10 @@ def test_later_looks_tell_what_changed_and_nothing_else() -> None:
 def test_the_worst_decides(checks: tuple[Check, ...], grade: Grade) -> None:
     assert worst(checks) is grade
     assert diagnosis(WELL, Part("host", "one", checks)).grade is grade
+
+
+def test_the_health_of_a_card_is_not_taken_for_the_grade_of_its_checks() -> None:
+    """A bad check of a card that is kept as good: both words stand in one line."""
+    gone = Part("card", "one/card0", (bad("card", "no card", "look"),), health="good")
+    first, *_ = page(diagnosis(gone))
+    assert first.split() == ["bad", "card", "one/card0", "health:", "good"]
