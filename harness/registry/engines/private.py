@@ -271,7 +271,7 @@ def check_machine() -> None:
         if tried.returncode != 0:
             raise BlockedError(
                 f"A private Docker engine needs namespaces, and root gets none here: {tried.stderr.strip()}.",
-                hint="Run it outside the container; or give the container the capability SYS_ADMIN.",
+                hint="Run it outside of the container or chroot; or give it the capability SYS_ADMIN.",
             )
 
 
