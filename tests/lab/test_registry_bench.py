@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from support.processes import alive
 
-from harness.errors import BlockedError, HarnessError, InfrastructureError
+from harness.errors import BlockedError, HarnessError, InfrastructureError, NotOfferedError
 from harness.hosts.local import LocalHost
 from harness.inventory.load import load_inventory
 from harness.inventory.model import Lab
@@ -213,7 +213,7 @@ def test_a_store_that_is_seen_on_its_host_is_read_too(served: RegistryLab, reach
     assert {each.state for each in truth.truths} == {TruthState.COMPLETE}
 
 
-def test_what_a_real_registry_does_not_let_us_do_is_blocked_and_says_what_would_help(
+def test_what_a_real_registry_does_not_let_us_do_says_what_would_help_or_does_not_apply(
     served: RegistryLab, reach
 ) -> None:
     with reach(entry_of(served)) as bench:
@@ -222,13 +222,14 @@ def test_what_a_real_registry_does_not_let_us_do_is_blocked_and_says_what_would_
             bench.registry.restart: "`host` and `service`",
             bench.registry.pause: "`host` and `service`",
             lambda: bench.proxy: "`proxy`",
-            lambda: bench.token_proxy: "",
-            lambda: bench.lab: "emulated registry",
         }.items():
             with pytest.raises(BlockedError) as caught:
                 act()
             assert "real" in caught.value.message
-            assert hint in caught.value.hint
+            assert hint in caught.value.hint and type(caught.value) is BlockedError
+        for never in (lambda: bench.token_proxy, lambda: bench.lab):
+            with pytest.raises(NotOfferedError, match="is a real one"):
+                never()
 
 
 def test_requests_to_a_real_registry_can_be_held_where_its_name_leads_to_us(
