@@ -33,6 +33,8 @@ class Link:
         #: Why sudo does not let us; a wrong password is not tried again, which could lock the account.
         self._not_root: HarnessError | None = None
         self._shells = StandingShells()
+        #: End what rests on a channel, given the seconds that may take; each returns whether there was one.
+        self._rests: list[Callable[[float], bool]] = [self._shells.end]
         #: Whether a shell of this host stays for several lines; None as long as that is not known.
         self._stays: bool | None = None
         #: The connection over which a line was run already.
@@ -78,15 +80,16 @@ class Link:
         plain = line.isascii() and line.isprintable() and not (root and self.access.needs_sudo)
         if not plain or self._stays is False or (self._stays is None and not repeatable):
             return self.execute(line, deadline, root=root)
+        end = time.monotonic() + deadline
         transport = self.transport(deadline)
         shell = self._shells.taken(transport)
         if shell is None and self._used is not transport:
             self._used = transport
-            return self.execute(line, deadline)
-        shell = shell or StandingShell(self.name, self.session(LOOP, deadline))
+            return self.execute(line, _left(end))
+        shell = shell or StandingShell(self.name, self.session(LOOP, _left(end)))
         answered = False
         try:
-            ran = shell.ask(line, deadline)
+            ran = shell.ask(line, _left(end))
             answered = not ran.lost
         finally:
             if answered:
@@ -95,7 +98,7 @@ class Link:
                 shell.close()
         if ran.lost and self._stays is None and transport.is_active():
             self._stays = False  # its login shell is none that knows such a loop
-            return self.execute(line, deadline)
+            return self.execute(line, _left(end))
         self._stays = self._stays or answered or None
         return ran
 
@@ -146,7 +149,7 @@ class Link:
     def session(self, line: str, deadline: float) -> paramiko.Channel:
         """Return a channel on which ``line`` was begun. :raises LinkLostError: that is not known."""
         try:
-            channel = self._channel(deadline)
+            channel = self.channel(deadline)
             channel.settimeout(deadline)
             channel.exec_command(line)
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -156,13 +159,23 @@ class Link:
             ) from None
         return channel
 
-    def _channel(self, deadline: float) -> paramiko.Channel:
-        """Return a new channel; where the host allows no more of them, in place of a shell that rests."""
+    def gives_way(self, end: Callable[[float], bool]) -> None:
+        """Have ``end`` end a channel that rests, where the host allows no more and another is needed.
+
+        It waits so many seconds for it to be gone, and returns whether there was one.
+        """
+        self._rests.append(end)
+
+    def channel(self, deadline: float) -> paramiko.Channel:
+        """Return a new channel; where the host allows no more of them, in place of what rests.
+
+        :raises paramiko.SSHException: there is none.
+        """
         transport = self.transport(deadline)
         try:
             return transport.open_session(timeout=deadline)
         except paramiko.ChannelException:
-            if not self._shells.end(deadline):
+            if not any(end(deadline) for end in self._rests):
                 raise
             # A server lets go of a channel when it has answered all that came with its end.
             transport.global_request(QUESTION, wait=True)
@@ -191,7 +204,7 @@ class Link:
             ):
                 _, complained = sudo.without_mark(bytes(streams.err))
                 raise DeadlineError(
-                    f"Waited {deadline:g} s for {shown(told)} on {self.name} to end; "
+                    f"Waited {round(deadline, 1):g} s for {shown(told)} on {self.name} to end; "
                     f"the last that was seen of it: {last_seen(streams.out, complained)}.",
                     hint="It may still be running on the host.",
                 )
@@ -202,6 +215,11 @@ class Link:
         finally:
             with suppress(paramiko.SSHException, EOFError, OSError):
                 channel.close()
+
+
+def _left(end: float) -> float:
+    """Return the seconds until ``end`` (monotonic); a moment where it is over."""
+    return max(0.001, end - time.monotonic())
 
 
 def _feed(channel: paramiko.Channel, first: bytes, feed: BinaryIO | None, end: float) -> bool:
@@ -218,7 +236,7 @@ def _feed(channel: paramiko.Channel, first: bytes, feed: BinaryIO | None, end: f
 
     try:
         for piece in pieces():
-            channel.settimeout(max(0.001, end - time.monotonic()))
+            channel.settimeout(_left(end))
             channel.sendall(piece)
         channel.shutdown_write()
     except TimeoutError:

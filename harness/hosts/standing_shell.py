@@ -63,7 +63,7 @@ class StandingShell:
 
         if not streams.drain_until(time.monotonic() + deadline, answered):
             raise DeadlineError(
-                f"Waited {deadline:g} s for {shown(line)} on {self._host} to end; "
+                f"Waited {round(deadline, 1):g} s for {shown(line)} on {self._host} to end; "
                 f"the last that was seen of it: {last_seen(streams.out, streams.err)}.",
                 hint="It may still be running on the host.",
             )

@@ -48,6 +48,7 @@ class Uploads:
         self._resting: paramiko.SFTPClient | None = None
         self._has_sftp = True
         self._lock = threading.Lock()
+        link.gives_way(self._end_resting)
 
     def put(self, handle: BinaryIO, size: int, sha256: str, path: str, end: float) -> None:
         """Write ``handle`` to ``path`` before ``end`` (monotonic); what could not be finished is removed.
@@ -151,16 +152,29 @@ class Uploads:
                 channel.settimeout(left)
                 return sftp
             _close_sftp(sftp)
-        channel = transport.open_session(timeout=left)
+        channel = self._link.channel(left)
         channel.settimeout(left)
         try:
             channel.invoke_subsystem("sftp")
             return paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError):
             # Refused, or its program ended at once; with the link as it was, that is the host's word.
-            if transport.is_active():
+            if channel.get_transport().is_active():
                 raise _NoSftp from None
             raise
+
+    def _end_resting(self, seconds: float) -> bool:
+        """End the session that rests, and wait so long for it to be gone; return whether there was one."""
+        with self._lock:
+            sftp, self._resting = self._resting, None
+        channel = sftp.get_channel() if sftp is not None else None
+        if sftp is None or channel is None:
+            return False
+        with suppress(paramiko.SSHException, EOFError, OSError):
+            channel.shutdown_write()
+            channel.status_event.wait(seconds)
+        _close_sftp(sftp)
+        return True
 
     def _spare(self, sftp: paramiko.SFTPClient, *, usable: bool) -> None:
         """Let a session rest for the next caller, or close it."""

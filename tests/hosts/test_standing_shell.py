@@ -1,8 +1,10 @@
 """Lines that share a shell on a real host: as each by itself, whatever becomes of that shell."""
 
+import hashlib
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.openssh import OpenSsh
@@ -13,7 +15,9 @@ from harness.hosts.access import Access
 from harness.hosts.link import Link
 from harness.hosts.permits import Authority
 from harness.hosts.protocol import Asked
+from harness.hosts.ran import Ran
 from harness.hosts.ssh import SshHost
+from harness.hosts.standing_shell import StandingShell
 
 
 @pytest.fixture
@@ -81,6 +85,28 @@ def test_what_does_not_end_in_time_is_told_and_the_next_line_has_another_shell(l
     assert link.ask("echo next", 20).out == b"next\n"
 
 
+def test_the_way_to_a_shell_is_within_the_deadline(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of it goes to each step: the connection, the channel, the line."""
+    left: list[float] = []
+    now = [1000.0]
+    monkeypatch.setattr(linking, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def takes_three(self: Link, line: str, deadline: float):
+        left.append(deadline)
+        now[0] += 3
+        return session(self, line, deadline)
+
+    def noted(self: StandingShell, line: str, deadline: float) -> Ran:
+        left.append(deadline)
+        return Ran(0, b"", b"", lost=False)
+
+    session = Link.session
+    monkeypatch.setattr(Link, "session", takes_three)
+    monkeypatch.setattr(StandingShell, "ask", noted)
+    link.ask("true", 20)
+    assert left == [20, 17]
+
+
 def test_a_shell_that_was_killed_loses_its_line_and_the_host_is_asked_again(
     peer: SshHost, channels: list[str]
 ) -> None:
@@ -144,8 +170,13 @@ def test_what_is_no_plain_line_has_a_channel_of_its_own(link: Link, channels: li
     assert linking.LOOP not in channels
 
 
+def put(host: SshHost, data: bytes, path: Path) -> None:
+    sha256 = hashlib.sha256(data).hexdigest()
+    host.put(data, str(path), permit=Authority("cards").write("upload", "bench", str(path), sha256, "card0"))
+
+
 def test_a_host_that_allows_one_channel_at_a_time_is_still_asked(access: Access, tmp_path: Path) -> None:
-    """MaxSessions 1: the shell that rests gives way to what needs a channel of its own."""
+    """MaxSessions 1: a shell or an SFTP session that rests gives way to what needs a channel."""
     server = OpenSsh(tmp_path, settings="MaxSessions 1\n")
     server.start()
     mine = replace(
@@ -158,6 +189,11 @@ def test_a_host_that_allows_one_channel_at_a_time_is_still_asked(access: Access,
             argv = ("touch", str(tmp_path / "touched"))
             permit = Authority("cards").command("remove", "bench", argv, "card0")
             assert host.run(argv, permit=permit).exit_code == 0
+            assert host.read("/etc/os-release")
+            put(host, b"by SFTP", tmp_path / "sent")
+            assert host.run(["uname", "-s"]).stdout == "Linux\n"
+            put(host, b"again", tmp_path / "sent")
+            assert (tmp_path / "sent").read_bytes() == b"again"
     finally:
         host.close()
         server.stop()
