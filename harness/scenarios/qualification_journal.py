@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.record.runs import is_held, make_run_dir
+from harness.record.whole_file import write_whole
 from harness.scenarios.kill_matrix import Trial
 
 _STATE: Final = "qualification.json"
@@ -69,7 +70,7 @@ class QualificationJournal:
         self.trials = {trial.name: trial for trial in known} if same and not fresh else {}
         if not self.trials:
             shutil.rmtree(self.runs, ignore_errors=True)
-        self._write(_TRIALS, "".join(map(_line, self.trials.values())))
+        self._keep(_TRIALS, "".join(map(_line, self.trials.values())))
         self._write_state(finished=())
         return 0 if same or fresh else len(known)
 
@@ -78,25 +79,29 @@ class QualificationJournal:
         self.trials[trial.name] = trial
         if noticed_by := [each.scenario for each in trial.seen if each.shows(predicted)]:
             self.killers[trial.name] = noticed_by
-        self._write(_TRIALS, _line(trial), how="a")
-        self._write(_KILLERS, json.dumps(self.killers, indent=1))
+        self._keep(_TRIALS, _line(trial), _append)
+        self._keep(_KILLERS, json.dumps(self.killers, indent=1))
 
     def finish(self, names: Iterable[str]) -> None:
         """Note that these trials have been told: the next qualification makes them again."""
         self._write_state(finished=names)
 
     def _write_state(self, *, finished: Iterable[str]) -> None:
-        self._write(_STATE, json.dumps({"fingerprint": self._fingerprint, "finished": sorted(finished)}))
+        self._keep(_STATE, json.dumps({"fingerprint": self._fingerprint, "finished": sorted(finished)}))
 
-    def _write(self, name: str, text: str, how: Literal["w", "a"] = "w") -> None:
+    def _keep(self, name: str, text: str, write: Callable[[Path, str], None] = write_whole) -> None:
         try:
-            with (self._folder / name).open(how, encoding="utf-8") as file:
-                file.write(text)
+            write(self._folder / name, text)
         except OSError as error:
             raise InfrastructureError(
                 f"The state of the qualification in {self._folder} cannot be kept: {error.strerror}.",
                 hint="Make room, or name a folder that can be written with --reports.",
             ) from None
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _line(trial: Trial) -> str:

@@ -14,6 +14,7 @@ from harness.errors import ConfigurationError
 from harness.judgement.model import VerdictKind, worst_verdict
 from harness.record.history import read_history
 from harness.record.runs import is_held
+from harness.record.whole_file import write_whole
 from harness.scenarios.sweep_results import Trial
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Journal:
         lines = _lines(self._path)
         whole = "".join(f"{json.dumps(line)}\n" for line in lines or [self._head])
         with suppress(OSError):
-            self._path.write_text(whole, encoding="utf-8")
+            write_whole(self._path, whole)
 
     def add(self, entry: Entry) -> None:
         """Write one more; may be called by any thread."""
