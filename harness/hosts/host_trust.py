@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _CERTIFICATE: Final = "-cert-v01@openssh.com"
 #: Kind of a key in a file -> what a handshake calls it, without SHA-1.
 _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
+#: How an authority may sign: the default of ssh_config(5), CASignatureAlgorithms, without hardware keys.
+_SIGNATURES: Final = frozenset(
+    {
+        *("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
+        *("rsa-sha2-512", "rsa-sha2-256"),
+    }
+)
 
 
 class NotTrustedError(paramiko.SSHException):
@@ -128,6 +135,8 @@ class HostTrust(paramiko.MissingHostKeyPolicy):
             return f"the authority {authority.fingerprint} of its certificate is revoked"
         if authority not in self._authorities:
             return f"its certificate is of {authority.fingerprint}, and no @cert-authority on file is that"
+        if (signature := _signature(blob.key_blob, authority)) not in _SIGNATURES:
+            return f"its certificate is signed with {signature}, which is not taken"
         if shown.type is not SSHCertificateType.HOST:
             return "its certificate is one of a user"
         return self._why_not_ours(shown)
@@ -150,6 +159,15 @@ class HostTrust(paramiko.MissingHostKeyPolicy):
 def _plain(key: paramiko.PKey) -> HostKey:
     """Return the key itself, without the certificate that it may have come with."""
     return HostKey(key.get_name(), key.get_base64())
+
+
+def _signature(certificate: bytes, authority: HostKey) -> str:
+    """Return the algorithm of the signature: a certificate's last field, after the key that made it."""
+    _, found, last = certificate.rpartition(base64.b64decode(authority.content))
+    signature = paramiko.Message(last).get_binary()
+    return (
+        paramiko.Message(signature).get_binary().decode(errors="replace") if found else "no known algorithm"
+    )
 
 
 def _day(moment: int) -> str:

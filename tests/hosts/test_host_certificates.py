@@ -155,6 +155,24 @@ def test_a_certificate_that_does_not_hold_is_told(one: Certified, signed: dict[s
     assert "@cert-authority" in told.value.hint
 
 
+@pytest.mark.parametrize(("hashed", "taken"), [("rsa-sha2-256", True), ("ssh-rsa", False)])
+def test_what_an_authority_signed_with_sha_1_is_not_taken(one: Certified, hashed: str, taken: bool) -> None:
+    """As by OpenSSH's own client (ssh_config(5), CASignatureAlgorithms)."""
+    one.authority = one.folder / "rsa_authority"
+    keygen("-t", "rsa", "-N", "", "-f", one.authority)
+    one.certify(options=("-h", "-t", hashed))
+    one.server.start()
+    access = one.access(one.line())
+    assert ssh_logs_in(access) is taken
+    if taken:
+        log_in(access)
+        return
+    with pytest.raises(
+        InfrastructureError, match="its certificate is signed with ssh-rsa, which is not taken"
+    ):
+        log_in(access)
+
+
 def test_a_key_on_file_is_taken_whatever_its_certificate_is_worth(one: Certified) -> None:
     one.certify(until="-1h")
     one.server.start()
