@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from harness.record.clock import HARNESS_TIME
 
 if TYPE_CHECKING:
     from harness.judgement.records import Record
@@ -41,7 +42,7 @@ class Remembered:
         """Keep ``record``; return it numbered, with its time."""
         with self._lock:
             self._count += 1
-            numbered = replace(record, seq=self._count, time=time.time())
+            numbered = replace(record, seq=self._count, time=HARNESS_TIME())
             if not self._looks:
                 self._looks.append([])
             self._looks[-1].append(numbered)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli.remembered import Remembered
+from harness.judgement.model import VerdictKind
 from harness.judgement.records import Claim, Evidence, Record, Subject
 from harness.judgement.side_by_side import Row, side_by_side
 from tests.judgement.cloud_records import FACTORY, IMAGE_11, Cloud
@@ -141,3 +144,22 @@ def test_the_oldest_are_forgotten_beyond_so_many_records_and_the_last_look_never
                 subject = Subject("record", f"system1/image/{number}{said}")
                 memory.add(Claim(reporter="x", subject=subject, statement={}, evidence=Evidence("")))
     assert [record.seq for record in memory.records] == kept
+
+
+def test_a_clock_that_is_set_between_looks_does_not_change_how_long_something_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A real lab has no time of its own: since when something is said is told by when it was recorded."""
+    memory = Remembered()
+    story = Story()
+    story.host["device_image_update"] = "in-progress"
+    taken, now = 0, time.time()
+    for ahead in (0.0, 86400.0):
+        monkeypatch.setattr("time.time", lambda ahead=ahead: now + ahead)
+        story.look(1.0)
+        with memory.look():
+            for record in story.records[taken:]:
+                memory.add(replace(record, source_time=None))
+        taken = len(story.records)
+    (said,) = (row for row in rows(memory.records) if "is said for" in row.truth)
+    assert said.verdict is VerdictKind.MATCH, said.truth
