@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import paramiko
 
@@ -21,6 +21,8 @@ from harness.hosts.standing_shell import LOOP, StandingShell, StandingShells
 
 CONNECT_DEADLINE = 15.0
 _CHUNK = 1 << 16
+#: Above it a shell's ``$?`` may be that of a signal; only the end of a channel tells whether it is.
+_BY_SIGNAL: Final = 128
 
 
 class Link:
@@ -100,6 +102,8 @@ class Link:
             self._stays = False  # its login shell is none that knows such a loop
             return self.execute(line, _left(end))
         self._stays = self._stays or answered or None
+        if repeatable and ran.exit_code > _BY_SIGNAL:
+            return self.execute(line, _left(end))
         return ran
 
     def execute(

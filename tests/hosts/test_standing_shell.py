@@ -56,7 +56,13 @@ def test_from_the_second_on_lines_share_one_channel(access: Access, channels: li
     assert rest == [linking.LOOP]
 
 
-@pytest.mark.parametrize("line", ["echo out; echo err >&2; exit 3", "printf x; printf y >&2; (exit 7)", ""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("echo out; echo err >&2; exit 3", "printf x; printf y >&2; (exit 7)", ""),
+        *("echo out; exec sh -c 'kill -9 $$'", "echo out; exit 137"),
+    ],
+)
 def test_it_ends_and_prints_as_on_a_channel_of_its_own(link: Link, line: str) -> None:
     for _ in range(2):
         assert link.ask(line, 20) == link.execute(line, 20)
