@@ -44,8 +44,8 @@ _WRITE_LATER: Final = frozenset({"update", "apply-strategy", "hold-strategy", "o
 #: Steps of files that write to no card, or take other steps that are looked at themselves.
 _MILD_STEPS: Final = _words(
     "reset runs fault second-updater end-faults report apply remove delete label unlabel enable-device "
-    "boot lock unlock abort refused taken attempt disturb disturb-host at look subcloud card-of-cloud create-strategy "
-    "abort-strategy wait-for-strategy delete-strategy restart-vim audit-cloud"
+    "boot lock unlock abort refused taken attempt disturb disturb-host at look subcloud card-of-cloud "
+    "create-strategy abort-strategy wait-for-strategy delete-strategy restart-vim audit-cloud"
 )
 #: Functions by which a name can be reached past the text.
 _BLIND: Final = frozenset({"locals", "globals", "vars", "eval", "exec", "__import__"})
