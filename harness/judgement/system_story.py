@@ -21,6 +21,8 @@ DOWNLOAD: Final = "file-server"
 #: Operations that boot a host, and faults that do.
 BOOTS: Final = ("host-unlock", "host-reboot")
 _POWER: Final = ("reboot", "power-cut")
+#: Errors that tell of a change that it was not begun; after any other one it may have been.
+_DECLINED: Final = ("device", "refused", "configuration")
 #: Operations that bring a system to forget what it had said.
 REMOVALS = ("image-remove", "image-delete", "image-apply", "label-remove")
 
@@ -88,6 +90,8 @@ class SystemStory:
         self.parent: SystemStory | None = None
         #: Changes that did not return as they should.
         self.refused: set[int] = set()
+        #: Those of them that were not begun: the system said no, or was not asked.
+        self.declined: set[int] = set()
         #: Records by which a host of it was booted, or was to be.
         self.boots: list[int] = []
         #: What was said of images on devices, with the look that it is part of.
@@ -122,6 +126,8 @@ class SystemStory:
                 self._open = None
             elif record.how != "returned":
                 self.refused.add(record.intent)
+                if record.how == "raised" and record.error.get("kind") in _DECLINED:
+                    self.declined.add(record.intent)
         elif isinstance(record, Claim):
             kind = kind_of(record)
             if record.intent is not None:

@@ -148,3 +148,23 @@ def test_a_subcloud_need_not_run_what_a_strategy_wrote_after_its_boot(booted: st
     cloud.look()
     cloud.look()
     assert cloud.kind(SYNC) is VerdictKind(verdict)
+
+
+@pytest.mark.parametrize("how", ["timed-out", "never"])
+def test_an_order_of_which_no_answer_came_may_have_written(story: Story, how: str) -> None:
+    """As one that returned: what the boot before it brought up, if anything, is not this image."""
+    reboot(story, "second")
+    story.act("host-update", how, target=HOST)
+    story.states["user"] = "completed"
+    story.card["flash_count"] += 1
+    story.look()
+    assert worst(story, STATE) == "UNVERIFIABLE"
+
+
+def test_a_boot_of_another_host_resets_no_card_here(story: Story) -> None:
+    """The card's own host shows the same boot as before: what was written is not active yet."""
+    story.act("host-reboot", target="controller-9")
+    story.update(user="completed")
+    story.host["reboot_needed"] = False
+    story.look()
+    assert worst(story, "sysinv-host") == "FALSE_SUCCESS", "it is to be booted"

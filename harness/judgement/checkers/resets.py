@@ -35,8 +35,8 @@ def last_seen(story: SystemStory, card: str, seq: int) -> Observation | None:
 class Resets(NamedTuple):
     """The readings of a card by which its resets after a write show.
 
-    ``before``: the last one before it was written; None where it says nothing of what came after that.
-    ``later``: those that followed it. ``why``: why ``before`` says nothing.
+    ``before``: the last one before it was written. ``later``: those that followed it. ``why``: why a boot
+    since ``before`` says nothing, since it may have come before the write.
     """
 
     before: Observation | None
@@ -48,7 +48,8 @@ class Resets(NamedTuple):
         earlier = (each for each in self.later if each.seq < seen.seq)
         if any(is_reset_between(each, seen) is True for each in earlier):
             return True
-        return Unknown(self.why) if self.why else is_reset_between(self.before, seen)
+        reset = is_reset_between(self.before, seen)
+        return Unknown(self.why) if self.why and reset is True else reset
 
 
 def resets_after(story: SystemStory, card: str, since: int) -> Resets:
@@ -62,7 +63,7 @@ def resets_after(story: SystemStory, card: str, since: int) -> Resets:
     order = ordered_before(story, since)
     if before is not None and any(before.seq < boot < order for boot in story.boots):
         why = "the host was booted before the image was to be written, and nobody looked between both"
-        return Resets(None, later, why)
+        return Resets(before, later, why)
     return Resets(before, later)
 
 
@@ -74,7 +75,7 @@ def ordered_before(story: SystemStory, seq: int) -> int:
             change.seq
             for system in systems
             for change in system.changes
-            if change.operation in _ORDERS and change.seq <= seq and change.seq not in system.refused
+            if change.operation in _ORDERS and change.seq <= seq and change.seq not in system.declined
         ),
         default=0,
     )
