@@ -22,5 +22,6 @@ def import_when_used(name: str) -> None:
 
     Nothing happens where it is imported already, or is not installed.
     """
-    if name not in sys.modules and find_spec(name) is not None:
-        sys.modules[name] = _Late(name)
+    if name not in sys.modules and (spec := find_spec(name)) is not None:
+        sys.modules[name] = late = _Late(name)
+        late.__spec__ = spec  # so that others can ask whether it is installed

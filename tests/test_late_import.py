@@ -1,5 +1,6 @@
 """A module whose import is put off is loaded by its first use, and by nothing before."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,13 @@ def test_a_module_in_it_is_found(rarely: str) -> None:
     from rarely_used.inner import PLACE  # type: ignore[import-not-found]
 
     assert PLACE == "rarely_used.inner"
+
+
+def test_who_asks_whether_it_is_installed_is_told_so_and_loads_nothing(rarely: str) -> None:
+    import_when_used(rarely)
+    found = importlib.util.find_spec(rarely)
+    assert found is not None and found.name == rarely
+    assert "PLACE" not in vars(sys.modules[rarely])
 
 
 def test_what_it_has_not_is_told_as_ever(rarely: str) -> None:
