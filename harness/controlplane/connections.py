@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
+from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
     LocationValueError,
     NewConnectionError,
     ReadTimeoutError,
-    SSLError,
 )
 from urllib3.filepost import encode_multipart_formdata
 
 from harness.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    import ssl
 
 #: Connections to one service that are kept for later: as many as threads ask one system at a time.
 _KEPT: Final = 16
@@ -64,6 +62,20 @@ class BrokenOffError(Exception):
     """What came is no whole answer; the text says why. Whether it was asked for is not known."""
 
 
+class _Secured(HTTPSConnection):
+    """Tells a connection that did not come about from one over which something was asked already."""
+
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except ssl.SSLError as error:
+            raise NewConnectionError(self, str(error)) from error
+
+
+class _SecuredPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Secured
+
+
 class Connections:
     """Asks the services of one system. Safe to use from several threads.
 
@@ -100,7 +112,7 @@ class Connections:
             )
         except LocationValueError:  # is a ValueError
             raise
-        except (NewConnectionError, SSLError) as error:
+        except NewConnectionError as error:
             raise NotConnectedError(str(error)) from error
         except (ConnectTimeoutError, ReadTimeoutError) as error:
             raise TimeoutError(str(error)) from error
@@ -118,6 +130,7 @@ class Connections:
         if self._secure is None:
             context = _trusting(self._ca_file)
             self._secure = urllib3.PoolManager(maxsize=_KEPT, retries=False, ssl_context=context)
+            self._secure.pool_classes_by_scheme = {"https": _SecuredPool}
         return self._secure
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import email
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from email.message import Message
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from harness.controlplane.connections import (
     json_body,
     queried,
 )
+from harness.registry.tls import LabAuthority
 
 #: What a server does with a connection: it is given the connection and which one it is, from 1 on.
 Serve = Callable[[socket.socket, int], None]
@@ -179,6 +183,36 @@ def test_a_silent_server_is_waited_for_as_long_as_said(
 def test_where_nobody_can_be_asked(connections: Connections, url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         connections.ask("GET", url, {}, None, 20)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "error"), [(("127.0.0.1",), BrokenOffError), (("127.0.0.2",), NotConnectedError)]
+)
+def test_over_tls_what_was_asked_is_told_from_what_could_not_be(
+    listening: Callable[[Serve], str], tmp_path: Path, addresses: tuple[str, ...], error: type[Exception]
+) -> None:
+    """A server takes a request and answers with what is no TLS; or it has the certificate of another one."""
+    authority = LabAuthority(tmp_path)
+    identity = authority.issue("controller", addresses=addresses)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.certificate, identity.key)
+    asked: list[bytes] = []
+
+    def serve(connection: socket.socket, number: int) -> None:
+        with suppress(OSError):
+            secured = context.wrap_socket(connection.dup(), server_side=True)
+            asked.append(head(secured))
+            with socket.socket(fileno=secured.detach()) as plain:
+                plain.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+
+    url = listening(serve).replace("http:", "https:")
+    connections = Connections(authority.file)
+    try:
+        with pytest.raises(error):
+            connections.ask("POST", url, {}, None, 20)
+    finally:
+        connections.close()
+    assert [bool(each) for each in asked] == [True] * (error is BrokenOffError)
 
 
 def test_a_form_is_what_a_parser_of_mail_reads() -> None:
