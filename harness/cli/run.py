@@ -64,6 +64,15 @@ blocked, 4 refused by the interlock, 5 a bug of the harness, 130 interrupted (wi
 """
 
 
+_AllowBlockedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Accept that scenarios of this file or folder (or of the folders of this name) are blocked; "
+        "may be repeated."
+    ),
+]
+
+
 @app.command(epilog=_EPILOG)
 def run(
     targets: TargetsArgument,
@@ -81,13 +90,7 @@ def run(
     without_defect: WithoutDefectOption = None,
     keyword: Annotated[str, typer.Option("-k", help="Only scenarios whose name matches.")] = "",
     irreversible: Annotated[str, typer.Option(help="Permit on REAL cards: root-key,key-cancellation.")] = "",
-    allow_blocked: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Accept that scenarios of this file or folder (or of the folders of this name) "
-            "are blocked; may be repeated."
-        ),
-    ] = None,
+    allow_blocked: _AllowBlockedOption = None,
     reports: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("reports"),
     store: Annotated[
         str | None,
