@@ -143,7 +143,8 @@ class _Login(paramiko.ServerInterface):
             pass  # the client is gone
         finally:
             self._host.end(shell.process)
-            channel.close()
+            with suppress(OSError, EOFError):  # the client went meanwhile
+                channel.close()
 
     def _keep_opened(self, transport: paramiko.Transport) -> None:
         """Take opened channels off the transport's queue, which nobody else reads, and let go of closed ones.

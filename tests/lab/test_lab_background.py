@@ -104,8 +104,8 @@ def test_registries_are_listed_and_not_kept_running(hil: Any, project: Path) -> 
     more = "    registries: {ours: {emulated: true}, theirs: {url: 'https://registry.local:9001'}}\n"
     path.write_text(path.read_text() + more)
     shown = hil("up").stdout
-    assert "  ours           registry, started by each run that pushes to it\n" in shown
-    assert "  theirs         registry, https://registry.local:9001\n" in shown
+    assert "  ours    registry, started by each run that pushes to it\n" in shown
+    assert "  theirs  registry, https://registry.local:9001\n" in shown
     assert status(hil)["small"]["registries"] == [
         {"name": "ours", "url": None},
         {"name": "theirs", "url": "https://registry.local:9001"},
