@@ -158,7 +158,8 @@ class CloudBench:
         """
         at, history, reporter = 0, self.controller.history, self.controller.driver.reporter
         stepped: set[str] = set()
-        told = {"asked": list(ASKED), "subclouds": list(self.subclouds), "reporter": reporter}
+        asked = [*ASKED, *(["alarm"] if self.controller.time_goes_on else [])]
+        told = {"asked": asked, "subclouds": list(self.subclouds), "reporter": reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         failed: list[HarnessError] = []
         try:
@@ -181,18 +182,13 @@ class CloudBench:
         Return the subclouds that its strategy has a step for.
         """
         driver = self.controller.driver
-        refused: list[ControlPlaneError] = []
         stepped: set[str] = set()
 
         def progress() -> None:
             stepped.update(said.cloud for said in self.driver.progress() if isinstance(said, Step))
 
-        for ask in (driver.images, driver.labels, self.driver.subclouds, progress, driver.alarms):
-            try:
-                ask()
-            except ControlPlaneError as error:
-                refused.append(error)
-        if refused:
+        asked = (driver.images, driver.labels, self.driver.subclouds, progress)
+        if refused := list(self.controller.ask(*asked)):
             raise refused[0]
         return stepped
 

@@ -246,11 +246,11 @@ class SystemBench:
             the strategy that it carries out, too, where it has one.
         :raises HarnessError: it does not answer, or what it answers cannot be read.
         """
-        asked = [*ASKED, *([VIM_STRATEGY] if orchestrated else [])]
+        asked = [*ASKED, *([VIM_STRATEGY] if orchestrated else []), *(["alarm"] if self.time_goes_on else [])]
         told = {"asked": asked, "reporter": self.driver.reporter} | ({} if of is None else {"of": of})
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with self.one_moment(), recorded_operation(self.history, intent) as underway:
-            refused = list(self._refused(orchestrated))
+            refused = list(self.ask(*self._parts(orchestrated)))
             seen: set[str] = set()
             for name, placed in self.cards.items():
                 due = self._card(name, placed, underway.intent)
@@ -269,17 +269,32 @@ class SystemBench:
             block.enter_context(self.way.one_look())
             yield
 
-    def _refused(self, orchestrated: bool) -> Iterator[ControlPlaneError]:
-        """Ask for everything; yield what the system refuses to say, which keeps no other from being asked."""
-        parts: list[Callable[[], object]] = [self.driver.images, self.driver.states, self.driver.labels]
-        for hostname in self.hostnames.values():
-            parts += [partial(self._devices, hostname), partial(self.driver.host, hostname)]
-        parts += [self.driver.alarms, *([self._vim_strategy] if orchestrated else [])]
-        for part in parts:
+    @property
+    def time_goes_on(self) -> bool:
+        """Whether things can happen while it is looked at, as they do in each real system."""
+        return self._lab.entry.is_real(self.name)
+
+    def ask(self, *parts: Callable[[], object]) -> Iterator[ControlPlaneError]:
+        """Ask for the parts of a look; yield what the system refuses, which keeps no other from being asked.
+
+        Alarms come last, and where time goes on first too: whoever holds them to the rest can tell by that
+        whether one changed meanwhile.
+        """
+        for part in ([self.driver.alarms] if self.time_goes_on else []) + [*parts, self._alarms_now]:
             try:
                 part()
             except ControlPlaneError as error:
                 yield error
+
+    def _alarms_now(self) -> None:
+        with self.way.one_look():  # of its own: what it has said of them in this look is not said again
+            self.driver.alarms()
+
+    def _parts(self, orchestrated: bool) -> list[Callable[[], object]]:
+        parts: list[Callable[[], object]] = [self.driver.images, self.driver.states, self.driver.labels]
+        for hostname in self.hostnames.values():
+            parts += [partial(self._devices, hostname), partial(self.driver.host, hostname)]
+        return [*parts, *([self._vim_strategy] if orchestrated else [])]
 
     def _vim_strategy(self) -> None:
         with suppress(NotOfferedError):  # it has no VIM, or none that we may ask; then nothing is said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,6 +86,8 @@ class Cloud:
         self.facts: dict[str, dict[str, Any]] = {}
         self.strategy = ""
         self.alarms: set[str] = set()
+        #: Those that are said before all else, as of a real cloud; None: they are asked for once.
+        self.alarms_before: set[str] | None = None
         self.subs: dict[str, Sub] = {}
         for number, name in enumerate(names, 1):
             card = {
@@ -194,7 +196,9 @@ class Cloud:
     def look(self, later: float = 1.0) -> None:
         """All that the controller and the subclouds say now, and every card."""
         self.now += later
-        own = self._begin(CONTROLLER, "image", "label", "alarm", "subcloud", "strategy", "step")
+        twice = () if self.alarms_before is None else ("alarm",)
+        own = self._begin(CONTROLLER, "image", "label", "alarm", "subcloud", "strategy", "step", *twice)
+        self._say_alarms(self.alarms_before or ())
         for uuid, shown in self.images.items():
             self._say(CONTROLLER, "image", uuid, **shown)
         for name, sub in self.subs.items():
@@ -203,13 +207,16 @@ class Cloud:
                 self._say(CONTROLLER, "step", name, **sub.step)
         if self.strategy:
             self._say(CONTROLLER, "strategy", "firmware", type="firmware", state=self.strategy)
-        for name in self.alarms:
-            entity = f"subcloud={name}.resource=firmware"
-            said = {"alarm_id": "280.002", "entity_instance_id": entity}
-            self._say(CONTROLLER, "alarm", f"280.002/{entity}", **said)
+        self._say_alarms(self.alarms)
         self.add(Completion(intent=own, how="returned"))
         for sub in self.subs.values():
             self._look_at(sub)
+
+    def _say_alarms(self, names: Iterable[str]) -> None:
+        for name in names:
+            entity = f"subcloud={name}.resource=firmware"
+            said = {"alarm_id": "280.002", "entity_instance_id": entity}
+            self._say(CONTROLLER, "alarm", f"280.002/{entity}", **said)
 
     def _look_at(self, sub: Sub) -> None:
         if sub.answers == "no":

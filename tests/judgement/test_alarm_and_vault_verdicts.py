@@ -35,6 +35,28 @@ class TestTheAlarm:
         one.look()
         assert one.kind(ALARM) is expected
 
+    @pytest.mark.parametrize("status", ["out-of-sync", "in-sync", "unknown"])
+    @pytest.mark.parametrize("first", [True, False])
+    def test_one_that_changes_amid_a_look_contradicts_nothing(
+        self, one: Cloud, status: str, first: bool
+    ) -> None:
+        one["sub"].row["firmware_sync_status"] = status
+        one.alarms_before, one.alarms = ({"sub"}, set()) if first else (set(), {"sub"})
+        one.look()
+        assert one.kind(ALARM) is MATCH
+
+    @pytest.mark.parametrize(
+        ("status", "stands", "expected"),
+        [("unknown", True, VerdictKind.STALE), ("out-of-sync", False, VerdictKind.CONTRADICTION)],
+    )
+    def test_one_that_does_not_is_held_to_the_status_all_the_same(
+        self, one: Cloud, status: str, stands: bool, expected: VerdictKind
+    ) -> None:
+        one["sub"].row["firmware_sync_status"] = status
+        one.alarms_before = one.alarms = {"sub"} if stands else set()
+        one.look()
+        assert one.kind(ALARM) is expected
+
 
 class TestTheVault:
     UUID = "cbe0f5f7-f1d6-4b1b-8153-28951991d4ee"

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from harness.controlplane.cloud_protocol import CENTRAL_REGION, StrategyChange, StrategyOptions
+from harness.controlplane.cloud_protocol import (
+    CENTRAL_REGION,
+    Step,
+    Strategy,
+    StrategyChange,
+    StrategyOptions,
+)
 from harness.controlplane.cloud_rest import CloudRest
 from harness.controlplane.gate import Permits
 from harness.controlplane.protocol import Upload
@@ -17,10 +23,13 @@ from harness.errors import ConfigurationError, ControlPlaneError, NoSuchRecordEr
 from harness.images.facts import image_facts
 from harness.images.recipes import build, load_recipes
 from harness.inventory.load import load_inventory
-from harness.judgement.records import Claim, Completion, Intent, Observation
+from harness.judgement.judge import judge_scenario
+from harness.judgement.model import VerdictKind
+from harness.judgement.records import Claim, Completion, Intent, Observation, ScenarioStarted
 from harness.judgement.values import Unknown
 from harness.lab.cloud_bench import CloudBench, clouds_of, narrowed_to_cloud
 from harness.lab.running import RunningLab, start_lab
+from harness.lab.system_bench import SystemBench
 from harness.lab.systems import login_of
 from harness.record.history import History
 
@@ -249,3 +258,31 @@ def test_clouds_of_a_lab(tmp_path: Path) -> None:
     assert list(narrowed_to_cloud(inventory, None, "center").lab().hosts) == ["desk", "node1", "node2"]
     with pytest.raises(ConfigurationError, match="no system controller alone of subclouds"):
         narrowed_to_cloud(inventory, None, "alone")
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_an_alarm_that_comes_amid_a_look_at_a_real_cloud_contradicts_nothing(
+    cloud: Open, history: History, monkeypatch: pytest.MonkeyPatch, real: bool
+) -> None:
+    """Time goes on while a real system is looked at: its alarms are asked for before all else and after it.
+
+    In an emulated cloud, whose time stands then, it is a contradiction.
+    """
+    monkeypatch.setattr(SystemBench, "time_goes_on", real)
+    bench = cloud()
+    bench.controller.driver.apply(upload(bench, "A/csk0"))
+    progress = bench.driver.progress
+
+    def audited_meanwhile() -> list[Strategy | Step]:
+        bench.pass_time(90)
+        return progress()
+
+    monkeypatch.setattr(bench.driver, "progress", audited_meanwhile)
+    history.add(ScenarioStarted(scenario="amid a look"))
+    bench.look()
+    said = [v for v in judge_scenario(history.records).judged if v.reporter == "alarm-280.002"]
+    true = [f"the firmware of {name} is said to be unknown" for name in ("sub1", "sub2")]
+    assert [verdict.truth for verdict in said] == true
+    how = "came or went amid the look" if real else "stands"
+    assert [verdict.claimed for verdict in said] == [f"280.002 {how} for {name}" for name in ("sub1", "sub2")]
+    assert {verdict.kind for verdict in said} == {VerdictKind.MATCH if real else VerdictKind.STALE}

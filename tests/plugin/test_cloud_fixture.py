@@ -174,6 +174,8 @@ def test_a_real_cloud_is_driven_like_an_emulated_one(real_plan) -> None:
         r.values["bitstream_id"] for r in done.records if r.kind == "observation" and r.probe == "card"
     ]
     assert running[-1] != running[0], "the image runs"
+    looks = [r for r in done.records if isinstance(r, Intent) and r.operation == "look"]
+    assert {look.parameters["asked"].count("alarm") for look in looks} == {2}
 
 
 @pytest.mark.parametrize("name", ["slow", "api-down-after-unlock"])

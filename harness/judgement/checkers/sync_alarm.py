@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from harness.judgement.cloud_story import CloudLook, CloudStory
-from harness.judgement.grouping import word
-from harness.judgement.model import Verdict, VerdictKind
+from harness.judgement.alarms import AlarmSeen, alarm_in
+from harness.judgement.cloud_story import CloudStory
+from harness.judgement.model import Verdict
 from harness.judgement.records import Claim, Subject
 from harness.judgement.values import Unknown
 
@@ -19,11 +19,11 @@ def check_sync_alarms(cloud: CloudStory) -> Iterator[Verdict]:
     """Yield a verdict on the alarm of each subcloud in each look that asked for alarms."""
     for look in cloud.looks:
         if "alarm" in look.own.asked:
-            standing = _standing(look)
             for name, claim in look.said("subcloud").items():
                 status = claim.statement.get("firmware_sync_status", Unknown("not asked"))
                 if not isinstance(status, Unknown):
-                    yield _verdict(cloud, name, status, claim, standing.get(entity_of(name)))
+                    alarm = alarm_in(look.own, ALARM, entity_of(name))
+                    yield _verdict(cloud, name, status, claim, alarm)
 
 
 def entity_of(subcloud: str) -> str:
@@ -31,30 +31,16 @@ def entity_of(subcloud: str) -> str:
     return f"subcloud={subcloud}.resource=firmware"
 
 
-def _standing(look: CloudLook) -> dict[str, Claim]:
-    return {
-        word(claim.statement, "entity_instance_id"): claim
-        for claim in look.own.said["alarm"]
-        if claim.statement.get("alarm_id") == ALARM
-    }
-
-
-def _verdict(cloud: CloudStory, name: str, status: str, claim: Claim, alarm: Claim | None) -> Verdict:
-    due = status == "out-of-sync"
+def _verdict(cloud: CloudStory, name: str, status: str, claim: Claim, alarm: AlarmSeen) -> Verdict:
     subject = Subject("record", f"{cloud.controller.name}/alarm/{ALARM}/{entity_of(name)}")
-    kind = VerdictKind.MATCH
-    if alarm is not None and not due:
-        kind = VerdictKind.STALE
-    elif alarm is None and due:
-        kind = VerdictKind.CONTRADICTION
     return Verdict(
-        kind,
+        alarm.held_to(status == "out-of-sync"),
         "sync-alarm",
         REPORTER,
-        alarm.subject if alarm else subject,
-        f"{ALARM} {'stands' if alarm else 'does not stand'} for {name}",
+        alarm.claims[0].subject if alarm.claims else subject,
+        f"{ALARM} {alarm.told} for {name}",
         f"the firmware of {name} is said to be {status}",
         "the subclouds of the same look",
         None,
-        (claim.seq, *((alarm.seq,) if alarm else ())),
+        (claim.seq, *(said.seq for said in alarm.claims)),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from harness.judgement.alarms import alarm_in
 from harness.judgement.grouping import word
-from harness.judgement.model import Verdict, VerdictKind
+from harness.judgement.model import Verdict
 from harness.judgement.records import Claim, Subject
 from harness.judgement.system_story import SystemStory
 
@@ -28,25 +29,20 @@ def check_update_alarm(story: SystemStory) -> Iterator[Verdict]:
         gone = not look.said["state"] and (gone or ("image" in look.asked and not look.said["image"]))
         if "alarm" not in look.asked:
             continue
-        stands = [c for c in look.said["alarm"] if c.statement.get("alarm_id") == ALARM]
+        alarm = alarm_in(look, ALARM)
         to_boot = [c for c in look.said["host"] if c.statement.get("reboot_needed") is True]
         reasons = is_open if gone else [*is_open, *to_boot]
-        kind = VerdictKind.MATCH
-        if stands and not reasons:
-            kind = VerdictKind.STALE
-        elif reasons and not stands:
-            kind = VerdictKind.CONTRADICTION
         yield Verdict(
-            kind,
+            alarm.held_to(bool(reasons)),
             "update-alarm",
             REPORTER,
-            stands[0].subject if stands else Subject("record", f"{story.name}/alarm/{ALARM}"),
-            f"{ALARM} {'stands' if stands else 'does not stand'}",
+            alarm.claims[0].subject if alarm.claims else Subject("record", f"{story.name}/alarm/{ALARM}"),
+            f"{ALARM} {alarm.told}",
             "; ".join(_told(story, reason) for reason in reasons)
             or "no image is to be written, no host to be booted",
             "states and hosts of the same look",
             None,
-            (look.seq, *(claim.seq for claim in (*stands, *reasons))),
+            (look.seq, *(claim.seq for claim in (*alarm.claims, *reasons))),
         )
 
 
