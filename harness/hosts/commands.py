@@ -110,7 +110,7 @@ READ_ONLY: Mapping[str, Program] = {
     "curl": Program(_flags("-s -S -f"), leading=(_STORED_IMAGE,)),
     "docker": Program(valued={"--format": _ANY}, leading=(re.compile("images"),)),
     "ctr": Program(
-        _flags("-n=k8s.io -q"),
+        _flags("-n=k8s.io --connect-timeout=2s -q"),
         leading=(re.compile("images|containers?"), re.compile("list")),
         rest=re.compile("image==[A-Za-z0-9.:/_-]+"),
     ),

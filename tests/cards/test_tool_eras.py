@@ -24,7 +24,7 @@ REPOSITORY = "registry.local:9001/docker.io/starlingx/n3000-opae"
 ADDRESS, MAC = "0000:b2:00.0", "64:4c:36:00:12:a0"
 FILE = "/tmp/hil-0011.bin"
 DOCKER_IMAGES = "docker images --format {{.Repository}}:{{.Tag}}"
-CTR_IMAGES = "ctr -n=k8s.io images list -q"
+CTR_IMAGES = "ctr --connect-timeout=2s -n=k8s.io images list -q"
 PLATFORM = "ls /etc/platform/platform.conf"
 
 
@@ -135,7 +135,7 @@ def test_a_listing_cannot_bring_words_of_its_own(name: str) -> None:
 def test_tools_of_the_inventory_are_looked_for_and_used() -> None:
     host = Answering(
         {"which fpgasupdate docker /opt/bin/ctr": "/opt/bin/ctr\n"}
-        | {"/opt/bin/ctr -n=k8s.io images list -q": f"{REPOSITORY}:stx.8.0-v1.0.2\n"}
+        | {"/opt/bin/ctr --connect-timeout=2s -n=k8s.io images list -q": f"{REPOSITORY}:stx.8.0-v1.0.2\n"}
     )
     place = find_place(host, {"ctr": "/opt/bin/ctr"})
     assert place.ask("rsu", "bmcimg", ADDRESS)[0] == "/opt/bin/ctr"

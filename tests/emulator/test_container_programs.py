@@ -120,7 +120,7 @@ def test_containerd_without_the_image(console_of: Callable[..., Any]) -> None:
 
 def test_garbage_collection_takes_the_image(console_of: Callable[..., Any]) -> None:
     console = console_of("containerd")
-    assert CTR_IMAGE in console.run("ctr -n=k8s.io images list -q").out
+    assert CTR_IMAGE in console.run("ctr --connect-timeout=2s -n=k8s.io images list -q").out
     assert console.run(f"crictl rmi {CTR_IMAGE}").out == f"Deleted: {CTR_IMAGE}\n"
     assert console.run("crictl images -q").out == ""
     assert console.run(CTR).code == 1

@@ -40,6 +40,7 @@ from harness.hosts.commands import permitted_line, read_only_line
         "which fpgasupdate docker /usr/bin/ctr",
         "docker images --format '{{.Repository}}:{{.Tag}}'",
         "ctr -n=k8s.io images list -q",
+        "ctr --connect-timeout=2s -n=k8s.io images list -q",
         "ctr -n=k8s.io container list image==registry.local:9001/x/n3000-opae:v1",
         "/usr/bin/ctr -n=k8s.io containers list",
         "lspci --version",

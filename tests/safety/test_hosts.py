@@ -39,7 +39,7 @@ ACTING_OPTIONS = {
     "fpgainfo": r"-c|--clear|-f|--force",
     "ls": r"--hyperlink.*",
     "docker": r"(?!--format$).*",
-    "ctr": r"(?!-n=k8s\.io$|-q$|-nq$|-qn$).*",
+    "ctr": r"(?!--connect-timeout=2s$|-n=k8s\.io$|-q$|-nq$|-qn$).*",
     "systemctl": r"-\w*[Hfn]\w*|--(host|machine|force|now|root).*",
     "system": r"--os-(?!region-name$).*",
 }

@@ -125,9 +125,13 @@ def _state(status: int | None) -> str:
 # -- containerd -----------------------------------------------------------------------------------
 
 
+#: What it takes before each of its commands.
+_CTR_OF_ALL = ("-n=", "--namespace=", "--connect-timeout=")
+
+
 def ctr(run: Invocation) -> int:
     """Containerd's own client: run a container in the foreground; list images; list and remove containers."""
-    words = [word for word in run.argv[1:] if not word.startswith(("-n=", "--namespace="))]
+    words = [word for word in run.argv[1:] if not word.startswith(_CTR_OF_ALL)]
     match words:
         case ["run", *rest]:
             return _ctr_run(run, rest)
