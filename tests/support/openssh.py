@@ -204,8 +204,10 @@ def _settings_since_9_8(program: Path) -> str:
 
 def _descendants(pid: int) -> list[int]:
     """Return what a process has started, and what that has."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children")
-    children = [int(child) for child in listed.read_text().split()] if listed.exists() else []
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # it has ended meanwhile
     return [*children, *(pid for child in children for pid in _descendants(child))]
 
 
