@@ -66,7 +66,7 @@ esac
 #: Says at once that all is well, and does it later.
 SM_RESTART_SAFE = """\
 [ "$1 $2" = "service docker-distribution" ] || exit 1
-(sleep 0.2; stop; start) </dev/null >/dev/null 2>&1 &
+(set -x; sleep 0.2; stop; start) </dev/null >/dev/null 2>>$S/course &
 """
 JOURNALCTL = "cat $S/log\n"
 PREFIXES = {
@@ -164,7 +164,13 @@ def kept(
             verb if made.kind == "systemd" else ["sm-restart-safe", "service", "docker-distribution"],
             "set up",
         )
-        made.registry.wait_ready(deadline=20)
+        try:
+            made.registry.wait_ready(deadline=20)
+        except DeadlineError as error:
+            for told in ("calls", "course", "log"):
+                text = (made.state / told).read_text() if (made.state / told).exists() else "is not there"
+                error.add_note(f"{told}: {text}")
+            raise
         yield made
     finally:
         made.registry.close()
