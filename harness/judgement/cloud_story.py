@@ -157,12 +157,16 @@ class CloudStory:
         """Return the last record before another by which the controller applied an image; 0 for none."""
         return last_before(self._applied.get(image, []), seq)
 
-    def changes(self, *operations: str) -> list[Intent]:
-        """Return what was asked of the controller of these kinds and was not refused, in order."""
+    def changes(self, *operations: str, unanswered: bool = False) -> list[Intent]:
+        """Return what was asked of the controller of these kinds and done, in order.
+
+        :param unanswered: also that of which no answer came, which may have been done all the same.
+        """
+        without = self.controller.declined if unanswered else self.controller.not_returned
         return [
             change
             for change in self.controller.changes
-            if change.operation in operations and change.seq not in self.controller.refused
+            if change.operation in operations and change.seq not in without
         ]
 
 

@@ -68,10 +68,13 @@ def given_labels(story: SystemStory) -> Iterator[dict[str, set[Label]]]:
 
 
 def _note(given: dict[str, set[Label]], story: SystemStory, look: Look, change: Intent) -> None:
-    if change.operation not in ("label-assign", "label-remove") or change.seq in story.refused:
+    taken = change.operation == "label-remove"
+    # What got no answer may have been done: a label is given for certain, taken off at the least doubt.
+    undone = story.declined if taken else story.not_returned
+    if change.operation not in ("label-assign", "label-remove") or change.seq in undone:
         return
     card = _card_of(look, change)
-    if change.operation == "label-remove":
+    if taken:
         keys = listed(change.parameters, "keys")
         given[card] = {label for label in given.get(card, ()) if label[0] not in keys}
         return

@@ -89,7 +89,7 @@ class SystemStory:
         #: The system controller that brings it images, by strategies of its own.
         self.parent: SystemStory | None = None
         #: Changes that did not return as they should.
-        self.refused: set[int] = set()
+        self.not_returned: set[int] = set()
         #: Those of them that were not begun: the system said no, or was not asked.
         self.declined: set[int] = set()
         #: Records by which a host of it was booted, or was to be.
@@ -125,7 +125,7 @@ class SystemStory:
                 self.looks.append(self._open)
                 self._open = None
             elif record.how != "returned":
-                self.refused.add(record.intent)
+                self.not_returned.add(record.intent)
                 if record.how == "raised" and record.error.get("kind") in _DECLINED:
                     self.declined.add(record.intent)
         elif isinstance(record, Claim):

@@ -116,6 +116,11 @@ class Cloud:
     def act(self, system: str, operation: str, how: Any = "returned", **parameters: Any) -> int:
         subject = Subject("record", f"{system}/{parameters.get('target', 'strategy/firmware')}")
         intent = self.add(Intent(operation=operation, subject=subject, parameters=parameters)).seq
+        if how == "unanswered":
+            self.add(
+                Completion(intent=intent, how="raised", error={"kind": "infrastructure", "message": "gone"})
+            )
+            return int(intent)
         error = {} if how == "returned" else {"kind": "device", "message": "no"}
         self.add(Completion(intent=intent, how=how, error=error))
         return int(intent)
@@ -149,8 +154,8 @@ class Cloud:
         shown = [[k, v] for k, v in labels.items()] or [["", ""]]
         self.images[uuid] |= {"applied": True, "applied_labels": shown}
 
-    def remove(self, uuid: str) -> None:
-        self.act(CONTROLLER, "image-remove", target=uuid)
+    def remove(self, uuid: str, how: str = "returned") -> None:
+        self.act(CONTROLLER, "image-remove", how, target=uuid)
         self.images[uuid] |= {"applied": False, "applied_labels": None}
 
     def orchestrate(self, **ends: str) -> int:

@@ -61,6 +61,12 @@ class TestAcross:
         one.look()
         assert one.kind(ACROSS) is VerdictKind.CONTRADICTION, "the strategy was to remove it there"
 
+    def test_what_may_have_changed_since_for_no_answer_came_is_none_either(self, one: Cloud) -> None:
+        one.orchestrate(sub="complete")
+        one.remove("image-11", "unanswered")
+        one.look()
+        assert one.kind(ACROSS) is MATCH
+
     def test_a_strategy_that_is_under_way_leaves_it_open(self, one: Cloud) -> None:
         one["sub"].images["image-11"] = None
         one.orchestrate(sub="importing firmware")

@@ -51,6 +51,18 @@ class TestSyncStatus:
         one.look()
         assert one.kind(SYNC) is MATCH
 
+    @pytest.mark.parametrize(("how", "expected"), [("unanswered", MATCH), ("raised", FALSE_SUCCESS)])
+    def test_nor_does_one_that_may_have_been_taken_off(
+        self, one: Cloud, how: str, expected: VerdictKind
+    ) -> None:
+        """No answer came, and the system does not list it any more; where it had refused, it has lost it."""
+        one["sub"].card["bitstream_id"] = 0x99
+        off = {"target": "controller-0", "device": one["sub"].address, "keys": ["subcloud"]}
+        one.act("sub", "label-remove", how, **off)
+        one["sub"].labels = {}
+        one.look()
+        assert one.kind(SYNC) is expected
+
     def test_a_label_that_was_refused_does_not_count(self) -> None:
         cloud = Cloud("sub")
         cloud.look()
@@ -126,14 +138,21 @@ class TestSyncStatus:
         one.look(seconds)
         assert one.kind(SYNC) is expected
 
-    def test_a_change_of_an_image_asks_for_an_audit_anew(self, one: Cloud) -> None:
+    @pytest.mark.parametrize(
+        ("how", "expected"),
+        [("returned", MATCH), ("unanswered", MATCH), ("raised", VerdictKind.STALE)],
+    )
+    def test_a_change_of_an_image_asks_for_an_audit_anew(
+        self, one: Cloud, how: str, expected: VerdictKind
+    ) -> None:
+        """One of which no answer came may have, one that was refused has not."""
         one["sub"].row["firmware_sync_status"] = "unknown"
         one.look()
         one.now += 70
         one.upload(IMAGE_2)
-        one.act("central", "image-upload", target="image-2")
+        one.act("central", "image-upload", how, target="image-2")
         one.look(70)
-        assert one.kind(SYNC) is MATCH
+        assert one.kind(SYNC) is expected
 
     @pytest.mark.parametrize("change", [{"management": "unmanaged"}, {"availability": "offline"}])
     def test_a_subcloud_that_nobody_asks_has_no_status(self, one: Cloud, change: dict[str, str]) -> None:

@@ -24,7 +24,7 @@ def check_across(cloud: CloudStory) -> Iterator[Verdict]:
     """Yield a verdict on each image that the controller lists for a card of a subcloud, or that the subcloud
     says is applied, in each look; on one that the subcloud has not, once it must have been brought there."""
     changed: dict[str, list[int]] = defaultdict(list)
-    for change in cloud.changes(*_CHANGES):
+    for change in cloud.changes(*_CHANGES, unanswered=True):
         changed[word(change.parameters, "target")].append(change.seq)
     # Subcloud -> the last strategy that came to its end there: one may be for other subclouds alone.
     served: dict[str, int] = {}

@@ -68,8 +68,8 @@ class _Watch:
 def check_sync_status(cloud: CloudStory) -> Iterator[Verdict]:
     """Yield a verdict on the firmware status of each subcloud in each look."""
     watches: dict[str, _Watch] = {}
-    changes = [moment_of(change) for change in cloud.changes(*_IMAGE_CHANGES)]
-    seqs = [change.seq for change in cloud.changes(*_IMAGE_CHANGES)]
+    made = cloud.changes(*_IMAGE_CHANGES, unanswered=True)
+    changes, seqs = [moment_of(change) for change in made], [change.seq for change in made]
     before = 0
     for look in cloud.looks:
         while before < len(seqs) and seqs[before] < look.own.seq:

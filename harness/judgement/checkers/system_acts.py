@@ -106,12 +106,12 @@ def _update(story: SystemStory, operation: Operation) -> _Told:
 
 
 def _is_withdrawn(story: SystemStory, image: str, seq: int, after: Look) -> bool:
-    """Whether an image was taken back while it was written."""
+    """Whether an image was taken back while it was written, or may have been: no answer came."""
     return any(
         seq < change.seq < after.seq
         and change.operation in ("image-remove", "image-delete")
         and change.parameters.get("target") == image
-        and change.seq not in story.refused
+        and change.seq not in story.declined
         for change in story.changes
     )
 
