@@ -138,4 +138,6 @@ def _read(file: str) -> bytes:
             # One byte more than staging holds is enough to know that it is refused.
             return stream.read(STAGING_SIZE + 1)
     except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
+        raise ConfigurationError(
+            f"{file} cannot be read: {error.strerror}.", hint="Name an image file, or - for standard input."
+        ) from error

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from harness.errors import ConfigurationError, InfrastructureError
 from harness.registry.images import PIECE, Blob, Content, Image, Index, assemble, digest_of, encoded
@@ -30,6 +30,12 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _NAME = "org.opencontainers.image.ref.name"
 #: An index within an index within an index: more is a mistake, or bait.
 _DEEPEST = 4
+
+#: How somebody comes by a file that can be read.
+_HOW_TO_WRITE: Final = (
+    "Name an OCI layout or a Docker archive: `skopeo copy docker://IMAGE oci:FOLDER` and "
+    "`docker save -o FILE IMAGE` write such."
+)
 
 
 class _Files(Protocol):
@@ -117,11 +123,11 @@ def read_image(path: Path, name: str = "") -> Content:
             return _docker_archive(path, files, name)
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         said = getattr(error, "strerror", None) or error
-        raise ConfigurationError(f"{path} cannot be read: {said}.") from None
+        raise ConfigurationError(f"{path} cannot be read: {said}.", hint=_HOW_TO_WRITE) from None
     raise ConfigurationError(
         f"{path} holds no image: neither an OCI layout (oci-layout, index.json) nor a Docker archive "
         "(manifest.json).",
-        hint="`docker save -o FILE IMAGE` and `skopeo copy docker://IMAGE oci:FOLDER` write such.",
+        hint=_HOW_TO_WRITE,
     )
 
 

@@ -320,7 +320,8 @@ def _context(endpoint: Endpoint) -> ssl.SSLContext:
         return client_context(endpoint.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
-            f"The authority {endpoint.ca_file} for {endpoint.url} cannot be read: {_reason(error)}."
+            f"The authority {endpoint.ca_file} for {endpoint.url} cannot be read: {_reason(error)}.",
+            hint="`ca_file:` of the registry's inventory entry names a file with certificates as PEM.",
         ) from None
 
 

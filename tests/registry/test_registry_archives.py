@@ -257,8 +257,9 @@ def test_files_that_are_none_of_these(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="is no tar file") as caught:
             read_image(tmp_path / name)
         assert hint in caught.value.hint
-    with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file") as caught:
         read_image(tmp_path / "missing")
+    assert "docker save" in caught.value.hint
     with pytest.raises(ConfigurationError, match="holds no image"):
         read_image(tmp_path)
     with pytest.raises(ConfigurationError, match="cannot be read: embedded null byte"):
