@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,11 +18,11 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.images.recipes import load_recipes
 from harness.inventory.load import load_inventory
-from harness.lab.card_exploration import RULES, cards
+from harness.lab.card_exploration import opened
 from harness.lab.known_defects import known_defects
 from harness.lab.releases import CORRECTED, Release
 from harness.plugin.exploring import opening
-from harness.scenarios.exploration import Budget, Explored, explore
+from harness.scenarios.exploration import Budget, Explorable, Explored
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _CARD = "bench1/card0"
@@ -81,17 +81,17 @@ def _told(what: str, area: str, defects: Sequence[str], steps: int, seed: int) -
 
 def _explored(area: str, defects: Sequence[str], budget: Budget, seed: int) -> Explored[Any]:
     """Explore as `hil explore` does; what is found is not shrunk."""
-    if area == "cards":
-        recipes = load_recipes((_PROJECT / "fixtures/images.yaml").read_text(encoding="utf-8"))
-        return explore(cards(recipes, defects), RULES, budget, seed=seed)
-    with _OPENED[area](defects) as it:
-        return explore(
-            it.fresh, it.rules, budget, seed=seed, length=it.length, burst=it.burst, all_kinds=True
-        )
+    with _OPENED[area](defects) as explorable:
+        return explorable.explored(budget, seed=seed)
+
+
+def _in_memory(defects: Sequence[str]) -> AbstractContextManager[Explorable[Any]]:
+    recipes = load_recipes((_PROJECT / "fixtures/images.yaml").read_text(encoding="utf-8"))
+    return opened(recipes, defects)
 
 
 @contextmanager
-def _card(defects: Sequence[str]) -> Iterator[opening.Explorable[Any]]:
+def _card(defects: Sequence[str]) -> Iterator[Explorable[Any]]:
     with TemporaryDirectory() as folder:
         inventory = load_inventory(_PROJECT / "inventory.yaml")
         with opening.card(inventory, None, _CARD, defects=defects, reports=Path(folder)) as found:
@@ -99,18 +99,19 @@ def _card(defects: Sequence[str]) -> Iterator[opening.Explorable[Any]]:
 
 
 @contextmanager
-def _registry(defects: Sequence[str]) -> Iterator[opening.Explorable[Any]]:
+def _registry(defects: Sequence[str]) -> Iterator[Explorable[Any]]:
     yield opening.registry(load_inventory(_PROJECT / "inventory.yaml"), None, None, defects)
 
 
 @contextmanager
-def _system(defects: Sequence[str]) -> Iterator[opening.Explorable[Any]]:
+def _system(defects: Sequence[str]) -> Iterator[Explorable[Any]]:
     release = CORRECTED.then(Release(None, tuple(defects)))
     inventory = load_inventory(_PROJECT / "inventory.yaml")
     yield opening.system(inventory, "device-images", None, release, "rest")
 
 
-_OPENED: dict[str, Callable[[Sequence[str]], Any]] = {
+_OPENED: dict[str, Callable[[Sequence[str]], AbstractContextManager[Explorable[Any]]]] = {
+    "cards": _in_memory,
     "cards-ssh": _card,
     "registry": _registry,
     "system": _system,

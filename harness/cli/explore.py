@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from harness.cli.explored import (
+    CardJobsOption,
     DefectsOption,
+    JobsOption,
     SaveOption,
     SecondsOption,
     SeedOption,
     StepsOption,
+    cores,
     explored,
     recipes_in,
-    run,
     seed_of,
     tell,
-    until_interrupted,
 )
 from harness.cli.form import Form, FormOption
 from harness.cli.lease import InventoryOption, LabOption
@@ -30,9 +33,8 @@ from harness.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from harness.inventory.model import Inventory
-    from harness.plugin.exploring.opening import Explorable
     from harness.record.history import History
-    from harness.scenarios.exploration import Budget, Explored
+    from harness.scenarios.exploration import Budget, Explorable
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 
@@ -48,6 +50,8 @@ _CARDS = """Examples:
   hil explore cards --steps 1000000 --seconds 600 --seed 7
 
   hil explore cards --defect csk-cancelled-not-checked --save found.scenario.yaml
+
+  hil explore cards --steps 1000000 --seconds 600 --jobs 4
 
   hil explore cards --over ssh --defect fpgasupdate-ignores-error
 
@@ -88,6 +92,7 @@ def cards(
         int | None, typer.Option(min=0, help="So many updates at most; a real card: none, unless given.")
     ] = None,
     seed: SeedOption = None,
+    jobs: CardJobsOption = None,
     defect: DefectsOption = None,
     irreversible: Annotated[str, typer.Option(help="Permit on a REAL card: root-key,key-cancellation.")] = "",
     recipes: Annotated[Path, typer.Option(help="The recipes of images in memory.")] = Path(
@@ -110,20 +115,22 @@ def cards(
 
     budget = Budget(steps, seconds, _EMULATED_WEAR if wear is None else wear)
     if over == "memory" and device is None:
-        _in_memory(recipes, budget, seed_of(seed), defect or (), save, output)
+        _in_memory(recipes, budget, seed_of(seed), jobs or 1, defect or (), save, output)
         return
+    from harness.cards.interlock import named_acts
     from harness.inventory.load import load_inventory
+    from harness.plugin.exploring import opening
 
     loaded = load_inventory(inventory)
     name = device or _emulated_card(loaded, lab)
     real = loaded.lab(lab).card(name)[0].real
-    budget = Budget(steps, seconds, (0 if real else _EMULATED_WEAR) if wear is None else wear)
-
-    def explore() -> Explored[Any]:
-        with _card(loaded, lab, name, defect or (), irreversible, budget.wear, reports) as explorable:
-            return explored(explorable, budget, seed_of(seed))
-
-    found = until_interrupted(explore)
+    budget = replace(budget, wear=0) if real and wear is None else budget
+    allowed = named_acts(irreversible, "--irreversible")
+    asked = partial(opening.card, loaded, lab, name, defects=tuple(defect or ()), allowed=allowed)
+    opens = partial(asked, wear=budget.wear, reports=reports)
+    at_once = _jobs(name, jobs, real=real, seeded=seed is not None)
+    kept = partial(_with_history, opens, reports, loaded.lab(lab).name) if real else opens
+    found = explored(kept, budget, seed_of(seed), at_once)
 
     def scenario() -> dict[str, Any]:
         from harness.scenarios.counterexample import scenario_of
@@ -134,16 +141,30 @@ def cards(
     tell(found, output, name, save, scenario, _options(defect, inventory=inventory, lab=lab))
 
 
+def _jobs(card: str, asked: int | None, *, real: bool, seeded: bool) -> int:
+    """Return how many explorations of a card there are at once. :raises ConfigurationError: of a real one."""
+    if real and asked is not None and asked > 1:
+        raise ConfigurationError(
+            f"{card} is one real card, and {asked} explorations at once need as many.",
+            hint="Leave --jobs out: only emulated cards can be had more than once.",
+        )
+    return asked or (1 if real or seeded else cores())
+
+
 def _in_memory(
-    recipes: Path, budget: Budget, seed: int, defects: Sequence[str], save: Path | None, output: Form
+    recipes: Path,
+    budget: Budget,
+    seed: int,
+    jobs: int,
+    defects: Sequence[str],
+    save: Path | None,
+    output: Form,
 ) -> None:
-    from harness.lab.card_exploration import cards, explore_cards, probes_after
+    from harness.lab.card_exploration import cards, opened, probes_after
     from harness.scenarios.counterexample import scenario_of
 
     known = recipes_in(recipes)
-    found = until_interrupted(
-        lambda: run(lambda told: explore_cards(known, budget, seed=seed, defects=defects, told=told))
-    )
+    found = explored(partial(opened, known, tuple(defects)), budget, seed, jobs)
 
     def scenario() -> dict[str, Any]:
         probes = probes_after(found.counterexample, cards(known, defects))
@@ -158,6 +179,7 @@ def registry(
     steps: StepsOption = 20_000,
     seconds: SecondsOption = 60.0,
     seed: SeedOption = None,
+    jobs: JobsOption = 1,
     defect: DefectsOption = None,
     inventory: InventoryOption = None,
     lab: LabOption = None,
@@ -174,9 +196,10 @@ def registry(
     from harness.plugin.exploring.registries import SOURCE
     from harness.scenarios.exploration import Budget
 
-    explorable = opening.registry(load_inventory(inventory), lab, name, defect or ())
+    asked = partial(opening.registry, load_inventory(inventory), lab, name, tuple(defect or ()))
+    explorable = asked()
     budget = Budget(steps, seconds, _EMULATED_WEAR)
-    found = until_interrupted(lambda: explored(explorable, budget, seed_of(seed)))
+    found = explored(partial(opening.opened, asked), budget, seed_of(seed), jobs)
     tell(
         found,
         output,
@@ -197,6 +220,7 @@ def system(
     seconds: SecondsOption = 60.0,
     wear: Annotated[int, typer.Option(min=1, help="So many updates of cards at most.")] = _EMULATED_WEAR,
     seed: SeedOption = None,
+    jobs: JobsOption = 1,
     release: ReleaseOption = None,
     defect: DefectsOption = None,
     without_defect: WithoutDefectOption = None,
@@ -217,9 +241,10 @@ def system(
     from harness.scenarios.exploration import Budget
 
     said = Release(release, tuple(defect or ()), tuple(without_defect or ()))
-    explorable = opening.system(load_inventory(inventory), lab, name, said, way)
+    asked = partial(opening.system, load_inventory(inventory), lab, name, said, way)
+    explorable = asked()
     budget = Budget(steps, seconds, wear)
-    found = until_interrupted(lambda: explored(explorable, budget, seed_of(seed)))
+    found = explored(partial(opening.opened, asked), budget, seed_of(seed), jobs)
     tell(
         found,
         output,
@@ -255,28 +280,11 @@ def _emulated_card(inventory: Inventory, lab: str | None) -> str:
 
 
 @contextmanager
-def _card(
-    inventory: Inventory,
-    lab: str | None,
-    name: str,
-    defects: Sequence[str],
-    irreversible: str,
-    wear: int,
-    reports: Path,
+def _with_history(
+    opens: Callable[..., AbstractContextManager[Explorable[Any]]], reports: Path, lab: str
 ) -> Iterator[Explorable[Any]]:
-    """Give a card of the inventory; what is done to a real one is kept as a run, under the card's lease."""
-    from harness.cards.interlock import named_acts
-    from harness.plugin.exploring import opening
-
-    allowed = named_acts(irreversible, "--irreversible")
-    entry = inventory.lab(lab)
-    real = entry.card(name)[0].real
-    with (
-        _kept(reports, entry.name) if real else nullcontext() as kept,
-        opening.card(
-            inventory, lab, name, defects=defects, allowed=allowed, wear=wear, reports=reports, kept=kept
-        ) as explorable,
-    ):
+    """Give a real card; what is done to it is kept as a run."""
+    with _kept(reports, lab) as kept, opens(kept=kept) as explorable:
         yield explorable
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -18,8 +19,8 @@ from harness.interruption import stopped_is_interrupted
 
 if TYPE_CHECKING:
     from harness.images.recipes import Recipe
-    from harness.plugin.exploring.opening import Explorable
     from harness.scenarios.exploration import Budget, Explored
+    from harness.scenarios.explored_at_once import Opens
 
 StepsOption = Annotated[int, typer.Option(min=1, help="So many steps at most.")]
 SecondsOption = Annotated[float, typer.Option(min=0.1, help="So long at most; a step is not cut short.")]
@@ -28,6 +29,16 @@ DefectsOption = Annotated[
     list[str] | None,
     typer.Option("--defect", metavar="NAME", help="With this known defect.", autocompletion=defect_names),
 ]
+CardJobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "-j",
+        "--jobs",
+        min=1,
+        help="Explorations at once; default: 1, but over SSH, without --seed, as many as there are cores.",
+    ),
+]
+JobsOption = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Explorations at once.")]
 SaveOption = Annotated[
     Path | None, typer.Option("--save", help="Write a counterexample to this scenario file.")
 ]
@@ -36,12 +47,45 @@ Told = Callable[[int], None]
 SCHEMA = "hil-explore/2"
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def seed_of(given: int | None) -> int:
     """Return the seed, another one each time where none is given."""
     return random.randrange(1 << 32) if given is None else given
 
 
-def run(explore: Callable[[Told], Explored[Any]]) -> Explored[Any]:
+def explored(opens: Opens, budget: Budget, seed: int, jobs: int = 1) -> Explored[Any]:
+    """Explore, so many at once, until somebody interrupts it; what is found, the fewest steps show."""
+    from harness.scenarios.exploration import Interrupted
+
+    try:
+        with stopped_is_interrupted():
+            return _alone(opens, budget, seed) if jobs == 1 else _at_once(opens, budget, seed, jobs)
+    except Interrupted as end:
+        return end.found
+
+
+def _alone(opens: Opens, budget: Budget, seed: int) -> Explored[Any]:
+    with opens() as explorable:
+        found = _shown(lambda told: explorable.explored(budget, seed=seed, told=told))
+        return explorable.shrunk(found)
+
+
+def _at_once(opens: Opens, budget: Budget, seed: int, jobs: int) -> Explored[Any]:
+    from harness.scenarios.explored_at_once import ExploredAtOnce
+
+    with ExploredAtOnce(opens, len(budget.shares(jobs))) as at_once:
+        found = _shown(lambda told: at_once.explore(budget, seed=seed, told=told))
+    if not found.reason:
+        return found
+    with opens() as explorable:
+        return explorable.shrunk(found)
+
+
+def _shown(explore: Callable[[Told], Explored[Any]]) -> Explored[Any]:
     """Run an exploration; on a terminal, show how many steps were made."""
 
     def told(made: int) -> None:
@@ -49,43 +93,10 @@ def run(explore: Callable[[Told], Explored[Any]]) -> Explored[Any]:
 
     live = sys.stderr.isatty()
     try:
-        with stopped_is_interrupted():
-            return explore(told if live else lambda made: None)
+        return explore(told if live else lambda made: None)
     finally:
         if live:
             print(file=sys.stderr)
-
-
-def until_interrupted(explore: Callable[[], Explored[Any]]) -> Explored[Any]:
-    """Explore; return what it came to, also where it was interrupted."""
-    from harness.scenarios.exploration import Interrupted
-
-    try:
-        return explore()
-    except Interrupted as end:
-        return end.found
-
-
-def explored(explorable: Explorable[Any], budget: Budget, seed: int) -> Explored[Any]:
-    """Explore, and shrink what is found; what wears is not tried twice. :raises Interrupted: by Ctrl-C."""
-    from harness.scenarios.exploration import explore, shrunk
-
-    found = run(
-        lambda told: explore(
-            explorable.fresh,
-            explorable.rules,
-            budget,
-            seed=seed,
-            length=explorable.length,
-            burst=explorable.burst,
-            all_kinds=True,
-            told=told,
-        )
-    )
-    if not found.reason or explorable.wears:
-        return found
-    with stopped_is_interrupted():
-        return shrunk(found, explorable.fresh)
 
 
 def tell(
@@ -127,12 +138,14 @@ def _json(found: Explored[Any], saved: Path | None) -> dict[str, object]:
         "reason": found.reason,
         "saved": str(saved) if saved and found.reason else None,
         "interrupted": found.interrupted,
+        "jobs": found.jobs,
     }
 
 
 def _text(found: Explored[Any], what: str, again: str) -> str:
     rate = found.steps / found.seconds if found.seconds else 0
     counted = f"{found.steps} steps, {found.updates} updates, {found.seconds:.1f} s ({rate:.0f} steps/s)"
+    counted += f", {found.jobs} jobs" if found.jobs > 1 else ""
     if not found.reason:
         how = "Interrupted; until then " if found.interrupted else ""
         subject = what[0].lower() + what[1:] if how else what
@@ -140,6 +153,8 @@ def _text(found: Explored[Any], what: str, again: str) -> str:
     lines = [f"They disagree after {counted}, seed {found.seed}: {found.reason}."]
     lines += ["Interrupted: these may not be the fewest steps that do it."] if found.interrupted else []
     lines += [f"  {number}. {step}" for number, step in enumerate(found.counterexample, start=1)]
+    if found.jobs > 1:
+        lines.append(f"--seed {found.seed} --jobs 1 finds it again.")
     saved = again.split()[2] if again else ""
     lines += [f"saved as {saved}: {again}"] if again else ["--save FILE writes it as a scenario."]
     return "\n".join(lines)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from harness.emulator.card import CardProfile
 from harness.lab.defective import OF_EQUIPMENT
 from harness.lab.explored_card import AWAY, ExploredCard
 from harness.scenarios.card_model import EARLY, IMAGES, Step
-from harness.scenarios.exploration import Budget, Disagreement, Explored, explore, shrunk
+from harness.scenarios.exploration import Disagreement, Explorable
 
 if TYPE_CHECKING:
     from harness.images.recipes import Recipe
@@ -29,23 +29,11 @@ RULES: Final[tuple[tuple[Step, ...], ...]] = (
 )
 
 
-def explore_cards(
-    recipes: Mapping[str, Recipe],
-    budget: Budget,
-    *,
-    seed: int,
-    defects: Sequence[str] = (),
-    told: Callable[[int], None] = lambda steps: None,
-) -> Explored[Step]:
-    """Explore until one of the budgets is used up, or card and model disagree; that is shrunk then.
-
-    :param defects: known ones that the card has. :param told: how many steps were made.
-    :raises BlockedError: Hypothesis is not installed. :raises ConfigurationError: there is no such defect.
-    :raises Interrupted: by Ctrl-C.
-    """
+@contextmanager
+def opened(recipes: Mapping[str, Recipe], defects: Sequence[str] = ()) -> Iterator[Explorable[Step]]:
+    """Give cards in memory with these known defects. :raises ConfigurationError: there is no such defect."""
     fresh = cards(recipes, defects)
-    found = explore(fresh, RULES, budget, seed=seed, told=told)
-    return shrunk(found, fresh, plainer) if found.reason else found
+    yield Explorable(fresh, None, RULES, length=100, burst=10, all_kinds=False, simpler=plainer)
 
 
 def cards(recipes: Mapping[str, Recipe], defects: Sequence[str] = ()) -> Callable[[], ExploredCard]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from harness.errors import BlockedError, HarnessError
@@ -13,6 +14,9 @@ from harness.errors import BlockedError, HarnessError
 _CHUNK: Final = 25
 #: Bytes by which one step is drawn: one for its kind, two for which of that kind.
 _DRAWN: Final = 3
+#: Hypothesis also draws numbers, and up to 50 bytes, that stand in the code which is loaded: those would
+#: differ from process to process. It draws neither booleans nor more bytes than that from there.
+_LONGER_THAN_CONSTANTS: Final = 51
 
 
 class Disagreement(AssertionError):
@@ -58,13 +62,25 @@ class Budget:
     seconds: float
     wear: int
 
+    def shares(self, jobs: int) -> list[Budget]:
+        """Return the budgets of so many explorations at once: fewer where one would have none of it.
+
+        Their steps and wear are parts of these; their time runs at once.
+        """
+        count = max(1, min(jobs, self.steps, self.wear))
+        return [
+            replace(self, steps=(self.steps + job) // count, wear=(self.wear + job) // count)
+            for job in reversed(range(count))
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Explored(Generic[S]):
     """What an exploration came to. ``steps``: that were made; ``updates``: of cards among them.
 
-    ``counterexample``: the steps after which subject and model disagree, and ``reason`` how; empty where they
-    never did. ``interrupted``: before it was over, or before the counterexample was shrunk.
+    ``seed``: of what was found, if anything was. ``counterexample``: the steps after which subject and model
+    disagree, and ``reason`` how; empty where they never did. ``interrupted``: before it was over, or before
+    the counterexample was shrunk. ``jobs``: explorations at once.
     """
 
     steps: int
@@ -74,6 +90,7 @@ class Explored(Generic[S]):
     counterexample: tuple[S, ...] = ()
     reason: str = ""
     interrupted: bool = False
+    jobs: int = 1
 
 
 class Interrupted(KeyboardInterrupt):
@@ -90,6 +107,7 @@ class _Tally(Generic[S]):
 
     budget: Budget
     seed: int
+    told: Callable[[int], None]
     began: float = field(default_factory=time.monotonic)
     steps: int = 0
     updates: int = 0
@@ -133,6 +151,46 @@ class _Tally(Generic[S]):
             self.updates += subject.updates - updates
 
 
+@dataclass(frozen=True)
+class Explorable(Generic[S]):
+    """Something to be explored.
+
+    ``fresh``: makes it at its beginning; ``sound``: the same without any defect, None where there is no such.
+    ``rules``, ``length``, ``burst``, ``all_kinds``: as :func:`explore` has them; ``simpler``: as
+    :func:`shrunk` has it. ``given``: what a scenario about it says there is. ``wears``: it is real, so that
+    nothing is tried twice.
+    """
+
+    fresh: Callable[[], Any]
+    sound: Callable[[], Any] | None
+    rules: Sequence[Sequence[S]]
+    length: int
+    given: Mapping[str, Any] = field(default_factory=dict)
+    burst: int = 5
+    all_kinds: bool = True
+    simpler: Callable[[tuple[S, ...]], Iterator[tuple[S, ...]]] = lambda steps: iter(())
+    wears: bool = False
+
+    def explored(
+        self, budget: Budget, *, seed: int, told: Callable[[int], None] = lambda steps: None
+    ) -> Explored[S]:
+        """Explore it. The rest as of :func:`explore`."""
+        return explore(
+            self.fresh,
+            self.rules,
+            budget,
+            seed=seed,
+            length=self.length,
+            burst=self.burst,
+            all_kinds=self.all_kinds,
+            told=told,
+        )
+
+    def shrunk(self, found: Explored[S]) -> Explored[S]:
+        """Return what was found, if anything was, with the fewest steps. :raises Interrupted: by Ctrl-C."""
+        return shrunk(found, self.fresh, self.simpler) if found.reason and not self.wears else found
+
+
 def explore(
     fresh: Callable[[], Subject[S]],
     rules: Sequence[Sequence[S]],
@@ -156,14 +214,13 @@ def explore(
     :raises HarnessError: as the subject does. :raises Interrupted: by Ctrl-C.
     """
     _needed()
-    tally: _Tally[S] = _Tally(budget, seed)
+    tally: _Tally[S] = _Tally(budget, seed, told)
     machine, chunk = _machine(fresh, rules, tally, burst, all_kinds=all_kinds), 0
     try:
         while not tally.over:
             before = tally.steps, tally.updates
             _run(machine, seed + chunk, max(1, length // burst))
             chunk += 1
-            told(tally.steps)
             free = any(step.wear == 0 for rule in rules for step in rule)
             if before == (tally.steps, tally.updates) and not free:
                 break  # what is left of the wear is enough for none of the steps
@@ -276,7 +333,9 @@ def _machine(
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-    drawn = st.binary(min_size=_DRAWN * burst, max_size=_DRAWN * burst)  # by far the quickest to draw
+    size = max(_DRAWN * burst, _LONGER_THAN_CONSTANTS)
+    bytes_of_steps = st.binary(min_size=size, max_size=size)  # by far the quickest to draw
+    subsets = st.tuples(*(st.just(True) if all_kinds else st.booleans() for _ in rules))
 
     class Exploration(RuleBasedStateMachine):
         """One history."""
@@ -286,14 +345,13 @@ def _machine(
             self.subject: Subject[S] | None = None
             self.kinds = rules
 
-        @initialize(kept=st.integers(0, (1 << len(rules)) - 1))
-        def begin(self, kept: int) -> None:
-            some = [each for at, each in enumerate(rules) if kept >> at & 1]
-            self.kinds = rules if all_kinds else some or rules
+        @initialize(kept=subsets)
+        def begin(self, kept: tuple[bool, ...]) -> None:
+            self.kinds = list(compress(rules, kept)) or rules
 
-        @rule(drawn=drawn)
+        @rule(drawn=bytes_of_steps)
         def take(self, drawn: bytes) -> None:
-            for at in range(0, len(drawn), _DRAWN):
+            for at in range(0, _DRAWN * burst, _DRAWN):
                 steps = self.kinds[drawn[at] * len(self.kinds) >> 8]
                 self.take_one(steps[(drawn[at + 1] << 8 | drawn[at + 2]) * len(steps) >> 16])
 
@@ -310,5 +368,6 @@ def _machine(
         def teardown(self) -> None:
             if self.subject is not None:
                 self.subject.close()
+                tally.told(tally.steps)
 
     return Exploration

@@ -12,6 +12,7 @@ from harness.errors import ConfigurationError
 from harness.lab.explored_card import ExploredCard
 from harness.scenarios.card_model import Step
 from harness.scenarios.counterexample import scenario_of
+from harness.scenarios.exploration import Budget, Explored
 from harness.scenarios.writing import scenario_text
 
 PROJECT = Path(__file__).parents[2]
@@ -55,6 +56,63 @@ def test_as_json_it_has_the_keys_of_the_page() -> None:
     assert (found["schema"], set(found)) == (row[1], set(re.findall(r"`(\w+)`", row[2])))
     assert (code, found["saved"]) == (1, None)
     assert found["counterexample"]
+
+
+def test_several_at_once_come_to_one_result() -> None:
+    code, told = hil("explore", "cards", "--steps", "61", "--seed", "3", "--jobs", "2")
+    assert code == 0
+    assert re.fullmatch(
+        r"Card and documents agreed after every step: 61 steps, \d+ updates, [\d.]+ s \(\d+ steps/s\), "
+        r"2 jobs, seed 3\.\n",
+        told,
+    )
+
+
+def test_what_one_of_several_found_its_seed_finds_again() -> None:
+    asked = ("explore", "cards", "--steps", "4000", "--defect", "cancellations-lost", "-o", "json")
+    code, told = hil(*asked, "--seed", "3", "--jobs", "3")
+    found = json.loads(told)
+    assert (code, found["jobs"]) == (1, 3)
+    again = json.loads(hil(*asked, "--seed", str(found["seed"]), "--jobs", "1")[1])
+    assert (again["counterexample"], again["reason"]) == (found["counterexample"], found["reason"])
+    assert (again["jobs"], again["seed"]) == (1, found["seed"])
+
+
+@pytest.mark.parametrize(("given", "jobs"), [((), 3), (("--seed", "1"), 1), (("--jobs", "2"), 2)])
+def test_over_ssh_all_cores_explore_where_no_seed_is_given(
+    given: tuple[str, ...], jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explored(opens: object, budget: Budget, seed: int, asked: int) -> Explored[Step]:
+        return Explored(budget.steps, 0, 1.0, seed, jobs=asked)
+
+    monkeypatch.setattr("harness.cli.explore.cores", lambda: 3)
+    monkeypatch.setattr("harness.cli.explore.explored", explored)
+    told = hil("explore", "cards", "--over", "ssh", *given, "-o", "json")[1]
+    assert json.loads(told)["jobs"] == jobs
+
+
+def test_a_card_over_ssh_is_explored_by_two_at_once() -> None:
+    code, told = hil("explore", "cards", "--device", "bench1/card0", "--steps", "4", "--jobs", "2")
+    assert (code, "4 steps, " in told, "2 jobs" in told) == (0, True, True), told
+
+
+def test_one_real_card_is_not_explored_by_two(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory.yaml"
+    inventory.write_text(
+        "version: 1\ndefault_lab: small\nlabs:\n  small:\n    hosts:\n      one:\n"
+        "        ssh: {address: 192.0.2.1, user: hil}\n"
+        "        cards: {card0: {address: '0000:b2:00.0', identity: '64:4c:36:00:00:01'}}\n"
+    )
+    asked = ("explore", "cards", "--device", "one/card0", "--inventory", str(inventory), "--jobs", "2")
+    with pytest.raises(ConfigurationError, match="one/card0 is one real card") as told:
+        hil(*asked)
+    assert (told.value.exit_code, told.value.hint.startswith("Leave --jobs out")) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["registry", "system"])
+def test_registries_and_systems_are_explored_by_two_at_once(kind: str) -> None:
+    code, told = hil("explore", kind, "--steps", "2", "--jobs", "2", "--seed", "1", "-o", "json")
+    assert (code, json.loads(told)["steps"], json.loads(told)["jobs"]) == (0, 2, 2)
 
 
 @pytest.fixture

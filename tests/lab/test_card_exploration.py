@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ConfigurationError
 from harness.images.recipes import load_recipes
-from harness.lab.card_exploration import cards, explore_cards, probes_after
+from harness.lab.card_exploration import cards, opened, probes_after
 from harness.plugin import steps as _fill_the_steps  # noqa: F401
 from harness.scenarios.counterexample import scenario_of
 from harness.scenarios.exploration import Budget
@@ -19,7 +19,8 @@ RECIPES = load_recipes((Path(__file__).parents[2] / "fixtures/images.yaml").read
 
 
 def explored(*defects: str, steps: int = 20_000, wear: int = 1 << 30, seed: int = 5):
-    return explore_cards(RECIPES, Budget(steps, 30.0, wear), seed=seed, defects=defects)
+    with opened(RECIPES, defects) as explorable:
+        return explorable.shrunk(explorable.explored(Budget(steps, 30.0, wear), seed=seed))
 
 
 def test_a_sound_card_agrees_after_every_step() -> None:

@@ -19,7 +19,7 @@ from harness.plugin.exploring import opening
 from harness.record.history import History, read_history
 from harness.scenarios.card_model import Step
 from harness.scenarios.counterexample import scenario_of
-from harness.scenarios.exploration import Budget, Disagreement, Explored, explore
+from harness.scenarios.exploration import Budget, Disagreement, Explorable, Explored, explore
 from harness.scenarios.files import load_scenario
 from harness.scenarios.registry_model import Act as RegistryAct
 from harness.scenarios.system_model import Act
@@ -30,7 +30,7 @@ LABS = load_inventory(PROJECT / "inventory.yaml")
 PLACE = ("explored/one", "v1")
 
 
-def found_by(explorable: opening.Explorable[Any], steps: Sequence[Any]) -> str:
+def found_by(explorable: Explorable[Any], steps: Sequence[Any]) -> str:
     """Return how the subject came to disagree with its model; empty where it did not. All steps are taken."""
     with closing(explorable.fresh()) as subject:
         try:
@@ -42,7 +42,7 @@ def found_by(explorable: opening.Explorable[Any], steps: Sequence[Any]) -> str:
         return ""
 
 
-def saved(explorable: opening.Explorable[Any], steps: Sequence[Any], folder: Path) -> Any:
+def saved(explorable: Explorable[Any], steps: Sequence[Any], folder: Path) -> Any:
     """Return the scenario file that a counterexample of these steps is, read back."""
     explored = Explored(len(steps), 0, 1.0, 1, tuple(steps), "something")
     path = folder / "found.scenario.yaml"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +107,38 @@ def test_a_seed_decides_what_is_done() -> None:
     for lab, seed in ((first, 3), (again, 3), (other, 4)):
         explore(lab, NUMBERS, Budget(300, 60.0, 300), seed=seed, length=20, burst=5)
     assert first.log == again.log != other.log
+
+
+def test_a_seed_decides_it_whatever_code_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis draws constants from all modules that are loaded, and another process has others."""
+    kinds = tuple((Add(number),) for number in range(9))
+    before, after = Lab(), Lab()
+    explore(before, kinds, Budget(2000, 60.0, 1), seed=3, length=10, burst=5)
+    lengths = [f"bytes({length}).replace(bytes(1), b'x'), b'{'y' * length}'" for length in range(1, 50)]
+    (tmp_path / "many_constants.py").write_text(f"ALL = {[*range(100, 520)]}\nBYTES = [{', '.join(lengths)}]")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("many_constants")
+    explore(after, kinds, Budget(2000, 60.0, 1), seed=3, length=10, burst=5)
+    assert len(before.log) == 2000
+    assert before.log == after.log
+
+
+@pytest.mark.parametrize(
+    ("steps", "wear", "jobs", "parts"),
+    [
+        (10, 7, 3, [(3, 2), (3, 2), (4, 3)]),
+        (2, 100, 4, [(1, 50), (1, 50)]),
+        (100, 1, 4, [(100, 1)]),
+        (100, 0, 4, [(100, 0)]),
+        (5, 5, 1, [(5, 5)]),
+    ],
+)
+def test_parts_of_a_budget_are_all_of_it(
+    steps: int, wear: int, jobs: int, parts: list[tuple[int, int]]
+) -> None:
+    shares = Budget(steps, 9.0, wear).shares(jobs)
+    assert sorted((share.steps, share.wear) for share in shares) == parts
+    assert {share.seconds for share in shares} == {9.0}, "they go on at once"
 
 
 def test_what_is_found_ends_it_at_once_and_nothing_is_done_twice() -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import ConfigurationError
 from harness.lab.releases import CORRECTED, Release, released
 from harness.plugin.exploring.played import Recorded
 from harness.scenarios.counterexample import about
-from harness.scenarios.exploration import Disagreement, Explored, Step
+from harness.scenarios.exploration import Disagreement, Explorable, Explored, Step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,24 +20,6 @@ if TYPE_CHECKING:
     from harness.record.history import History
 
 S = TypeVar("S", bound=Step)
-
-
-@dataclass(frozen=True)
-class Explorable(Generic[S]):
-    """Something to be explored.
-
-    ``fresh``: makes it at its beginning; ``sound``: the same without any defect, None where there is no such.
-    ``rules``, ``length``, ``burst``: as :func:`harness.scenarios.exploration.explore` has them. ``given``:
-    what a scenario about it says there is. ``wears``: it is real, so that nothing is tried twice.
-    """
-
-    fresh: Callable[[], Any]
-    sound: Callable[[], Any] | None
-    rules: Sequence[Sequence[S]]
-    length: int
-    given: Mapping[str, Any] = field(default_factory=dict)
-    burst: int = 5
-    wears: bool = False
 
 
 def scenario_of(explored: Explorable[S], found: Explored[S], source: str) -> dict[str, Any]:
@@ -112,6 +93,12 @@ def system(inventory: Inventory, lab: str, name: str | None, release: Release, w
         length=30,
         given=given,
     )
+
+
+@contextmanager
+def opened(makes: Callable[[], Explorable[S]]) -> Iterator[Explorable[S]]:
+    """Give what opens nothing before it is made anew. Errors as of ``makes``."""
+    yield makes()
 
 
 @contextmanager
