@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -101,6 +102,10 @@ class Interrupted(KeyboardInterrupt):
         self.found = found
 
 
+class _Over(BaseException):
+    """Ends the run of Hypothesis: it takes no other exception for a finding, and would draw on."""
+
+
 @dataclass(slots=True)
 class _Tally(Generic[S]):
     """What was used up across the histories, and what ended them."""
@@ -137,7 +142,7 @@ class _Tally(Generic[S]):
         )
 
     def allows(self, step: S) -> bool:
-        return not self.over and self.updates + step.wear <= self.budget.wear
+        return self.updates + step.wear <= self.budget.wear
 
     def take(self, subject: Subject[S], step: S) -> None:
         """Have a subject take a step, and count it."""
@@ -219,7 +224,8 @@ def explore(
     try:
         while not tally.over:
             before = tally.steps, tally.updates
-            _run(machine, seed + chunk, max(1, length // burst))
+            with suppress(_Over), _ended_as_told():
+                _run(machine, seed + chunk, max(1, length // burst))
             chunk += 1
             free = any(step.wear == 0 for rule in rules for step in rule)
             if before == (tally.steps, tally.updates) and not free:
@@ -300,6 +306,20 @@ def _needed() -> None:
         ) from None
 
 
+@contextmanager
+def _ended_as_told() -> Iterator[None]:
+    """Raise what has ended Hypothesis, which may complain of that: what it drew was shorter than before."""
+    from hypothesis.errors import HypothesisException
+
+    try:
+        yield
+    except HypothesisException as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, _Over | KeyboardInterrupt):
+            cause = cause.__context__
+        raise cause or error from None
+
+
 def _run(machine: Any, seed: int, bursts: int) -> None:
     """Run some histories of so many bursts."""
     import hypothesis
@@ -328,7 +348,8 @@ def _machine(
 ) -> Any:
     """Return the class of the state machine.
 
-    Nothing is raised out of a rule: Hypothesis would do all of that history once more, to a card that wears.
+    Nothing that was found is raised out of a rule: Hypothesis would do all of that history once more, to a
+    card that wears.
     """
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -356,6 +377,8 @@ def _machine(
                 self.take_one(steps[(drawn[at + 1] << 8 | drawn[at + 2]) * len(steps) >> 16])
 
         def take_one(self, step: S) -> None:
+            if tally.over:
+                raise _Over
             if not tally.allows(step):
                 return
             try:

@@ -91,6 +91,12 @@ def test_no_budget_is_exceeded(steps: int, wear: int, seed: int) -> None:
     assert all(made.closed for made in lab.made)
 
 
+@pytest.mark.parametrize("steps", [298, 299, 300])
+def test_it_also_ends_where_an_earlier_history_went_on(steps: int) -> None:
+    """Hypothesis takes that for flaky."""
+    assert explore(Lab(), NUMBERS, Budget(steps, 60.0, 300), seed=4, length=20, burst=5).steps == steps
+
+
 def test_no_time_is_no_step() -> None:
     lab = Lab()
     assert explore(lab, NUMBERS, Budget(100, 0.0, 100), seed=1).steps == 0
