@@ -7,20 +7,54 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from harness.errors import EXIT_INTERRUPTED, HarnessError
-from harness.interruption import obey_once, stopped_is_interrupted
+from harness.interruption import stopped_is_interrupted
 from harness.scenarios.exploration import Interrupted
 
 _APART_SECONDS: Final = 0.1
 
 
-def serve(asks: Connection) -> None:
+class _Interruption:
+    """Takes SIGINT: the first one raises KeyboardInterrupt.
+
+    Where memory is collected just then, Python drops that; ``came`` says it once more.
+    """
+
+    came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Take it."""
+        if not self.came:
+            self.came = True
+            raise KeyboardInterrupt
+
+
+class _Progress:
+    """Sends how many steps were made, and not so often that nobody can follow."""
+
+    def __init__(self, asks: Connection, interruption: _Interruption) -> None:
+        self._asks = asks
+        self._interruption = interruption
+        self._last = time.monotonic()
+
+    def __call__(self, steps: int) -> None:
+        """Send it, unless that was done just now. :raises KeyboardInterrupt: it was to end before."""
+        if self._interruption.came:
+            raise KeyboardInterrupt
+        if time.monotonic() - self._last >= _APART_SECONDS:
+            self._last = time.monotonic()
+            self._asks.send(steps)
+
+
+def serve(asks: Connection, interruption: _Interruption) -> None:
     """Open what is to be explored, say 0 steps, and explore it within each budget that is sent.
 
     How many steps were made is sent meanwhile, and what it came to in the end. :raises HarnessError: as
@@ -31,24 +65,10 @@ def serve(asks: Connection) -> None:
         while (asked := asks.recv()) is not None:
             budget, seed = asked
             try:
-                asks.send(explorable.explored(budget, seed=seed, told=_Progress(asks)))
+                asks.send(explorable.explored(budget, seed=seed, told=_Progress(asks, interruption)))
             except Interrupted as end:
                 asks.send(end.found)
                 raise
-
-
-class _Progress:
-    """Sends how many steps were made, and not so often that nobody can follow."""
-
-    def __init__(self, asks: Connection) -> None:
-        self._asks = asks
-        self._last = time.monotonic()
-
-    def __call__(self, steps: int) -> None:
-        """Send it, unless that was done just now."""
-        if time.monotonic() - self._last >= _APART_SECONDS:
-            self._last = time.monotonic()
-            self._asks.send(steps)
 
 
 def main() -> int:
@@ -56,10 +76,11 @@ def main() -> int:
     asks = Connection(os.dup(0))
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # what is started from here must not keep the socket open
-    obey_once()
+    interruption = _Interruption()
+    signal.signal(signal.SIGINT, interruption)
     try:
         with stopped_is_interrupted():
-            serve(asks)
+            serve(asks, interruption)
     except HarnessError as error:
         asks.send(error)
         return error.exit_code
