@@ -24,4 +24,5 @@ def import_when_used(name: str) -> None:
     """
     if name not in sys.modules and (spec := find_spec(name)) is not None:
         sys.modules[name] = late = _Late(name)
-        late.__spec__ = spec  # so that others can ask whether it is installed
+        # What others ask of every module there is: whether it is installed, and where.
+        late.__spec__, late.__file__ = spec, spec.origin

@@ -49,6 +49,13 @@ def test_who_asks_whether_it_is_installed_is_told_so_and_loads_nothing(rarely: s
     assert "PLACE" not in vars(sys.modules[rarely])
 
 
+def test_who_asks_every_module_where_it_is_is_told_so_and_loads_nothing(rarely: str, tmp_path: Path) -> None:
+    """As `inspect` does, and Hypothesis."""
+    import_when_used(rarely)
+    assert sys.modules[rarely].__file__ == str(tmp_path / "rarely_used/__init__.py")
+    assert "PLACE" not in vars(sys.modules[rarely])
+
+
 def test_what_it_has_not_is_told_as_ever(rarely: str) -> None:
     import_when_used(rarely)
     with pytest.raises(ImportError, match="cannot import name 'nothing' from 'rarely_used'"):
