@@ -217,7 +217,7 @@ class Block:
             self._resets[name].append(observation)
             if _readable(observation):
                 self._readable_resets[name].append(observation)
-            if operation is not None and _was_not_made(operation, observation):
+            if operation is not None and was_not_made(operation, observation):
                 self._not_made.add(observation.seq)
             if operation is not None:
                 operation.after_reset = observation
@@ -260,7 +260,7 @@ _TAKE: dict[type[Record], Callable[[Block, Any], None]] = {
 }
 
 
-def _was_not_made(reset: Operation, seen: Observation) -> bool:
+def was_not_made(reset: Operation, seen: Observation | None) -> bool:
     """Whether the tool says that it did not reset the card, and the card runs what it ran."""
     running = field_of(seen, "bitstream_id")
     same = not isinstance(running, Unknown) and running == field_of(reset.before, "bitstream_id")

@@ -23,7 +23,7 @@ GONE = {"address": Unknown("no device at 0000:b2:00.0"), "bitstream_id": Unknown
             "UNKNOWN",
         ),
         ("done", {"bitstream_id": NOT_EXPOSED}, "MATCH", "AS_INTENDED"),
-        ("failed", {}, "MATCH", "AS_INTENDED"),
+        ("failed", {}, "MATCH", "FAILED"),
         ("failed", {"bitstream_id": NEW}, "FALSE_FAILURE", "AS_INTENDED"),
         ("failed", GONE, "MATCH", "FAILED"),
         (None, {}, "LOST", "AS_INTENDED"),

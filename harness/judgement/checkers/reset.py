@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.judgement.grouping import NOT_OBSERVED, Block, Operation, field_of, show, source_of, word
+from harness.judgement.grouping import (
+    NOT_OBSERVED,
+    Block,
+    Operation,
+    field_of,
+    show,
+    source_of,
+    was_not_made,
+    word,
+)
 from harness.judgement.model import Outcome, OutcomeOf, Verdict, VerdictKind
 from harness.judgement.records import Observation, Promise
 from harness.judgement.values import ALL_ONES, Unknown, Value
@@ -55,17 +64,22 @@ def presence(observation: Observation | None) -> Value[bool]:
 
 
 def reset_outcome(operation: Operation, back: Return) -> OutcomeOf:
-    """Return how the reset turned out against its promise (``returns`` where none is named)."""
-    promise = operation.intent.promise or Promise("returns")
+    """Return how the reset turned out against its promise (``returns`` where none is named).
+
+    A card that is there shows only that it came back if it was reset.
+    """
+    promise, truth = operation.intent.promise or Promise("returns"), back.truth
     good = back.changed if promise.effect == "unchanged" else back.present
     if isinstance(good, Unknown):
         outcome = Outcome.UNKNOWN
     elif promise.effect == "unchanged":
         outcome = Outcome.BREACH if good else Outcome.AS_INTENDED
+    elif good and was_not_made(operation, operation.after_reset or operation.after):
+        outcome, truth = Outcome.FAILED, f"it was not reset, by the word of its tool: {truth}"
     else:
         outcome = Outcome.AS_INTENDED if good else Outcome.FAILED
     records = (operation.intent.seq, *back.records)
-    return OutcomeOf(outcome, operation.intent.seq, operation.intent.subject, back.truth, records)
+    return OutcomeOf(outcome, operation.intent.seq, operation.intent.subject, truth, records)
 
 
 def check_reset_claims(operation: Operation, back: Return) -> Iterator[Verdict]:

@@ -81,9 +81,13 @@ def test_power_cut_while_copying(flash, faults) -> None:
 
 @pytest.mark.hil_given(root="A")
 @pytest.mark.hil_requires("power", "bench")
-@pytest.mark.hil_expects(verdicts={"fpgasupdate": "LOST"})
+@pytest.mark.hil_expects(outcome="FAILED", verdicts={"fpgasupdate": "LOST"})
 def test_reboot_while_transferring(flash, faults) -> None:
-    """A host that reboots while it transfers the image never completes the update."""
+    """A host that reboots while it transfers the image never completes the update.
+
+    What fails is the reset that follows: the card waits for the rest of the image, and the driver refuses it
+    with EBUSY (fact sheet of the N3000, section 4.5).
+    """
     flash("A/csk0-v2", lands(GUIDE))
     faults.arm("transferring", "reboot")
     flash("A/csk0", unchanged(source=BMC))
