@@ -4,7 +4,8 @@
 # TESTS names what `make test` runs:  make test TESTS=tests/images
 
 BIN := .venv/bin
-JOBS ?= auto
+# Tests wait for a third of their time, for services and commands: half as many processes again as there are cores.
+JOBS ?= $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
 ARGS ?=
 TESTS ?= tests
 
@@ -35,7 +36,7 @@ regression: setup
 	@$(BIN)/hil run testplans/regression --allow-blocked registry_engine $(ARGS)
 
 test: setup
-	@$(BIN)/pytest -n $(JOBS) --import-mode=importlib $(TESTS) $(ARGS)
+	@$(BIN)/pytest -n $(JOBS) --dist=worksteal --import-mode=importlib $(TESTS) $(ARGS)
 
 lint: setup
 	@$(BIN)/ruff check .
