@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 #: What ends a run from outside, besides Ctrl-C; SIGHUP is a terminal that was closed.
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _SIGNALS = (signal.SIGINT, *_ENDS)
+_STDERR = 2
 #: The signal of this number is obeyed at once, whatever it breaks off.
 _PATIENCE = 3
 
@@ -75,10 +76,10 @@ def uninterrupted(doing: str) -> Iterator[None]:
         if len(waiting) >= _PATIENCE:
             restore()
             raise KeyboardInterrupt
-        print(
-            f"hil: ends when this is done: {doing} (signal {len(waiting)}; the {_PATIENCE}rd breaks it off)",
-            file=sys.stderr,
-        )
+        how_often = f"signal {len(waiting)}; the {_PATIENCE}rd breaks it off"
+        # Past sys.stderr: a second signal amid its writing may not write to it, and would break all off.
+        with suppress(OSError):
+            os.write(_STDERR, f"hil: ends when this is done: {doing} ({how_often})\n".encode())
 
     for number, handler in before.items():
         if callable(handler):

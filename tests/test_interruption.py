@@ -14,7 +14,7 @@ def ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_a_block_is_finished_before_ctrl_c_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_block_is_finished_before_ctrl_c_is_obeyed(capfd: pytest.CaptureFixture[str]) -> None:
     done = []
     with pytest.raises(KeyboardInterrupt):
         with uninterrupted("put the card back"):
@@ -22,9 +22,29 @@ def test_a_block_is_finished_before_ctrl_c_is_obeyed(capsys: pytest.CaptureFixtu
             done.append("put back")
         done.append("gone on")
     assert done == ["put back"]
-    assert "ends when this is done: put the card back" in capsys.readouterr().err
+    assert "ends when this is done: put the card back" in capfd.readouterr().err
     with pytest.raises(KeyboardInterrupt):
         ctrl_c()
+
+
+def test_one_that_comes_amid_the_words_on_another_breaks_nothing_off(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A buffered stream cannot be written to by a handler that came while it was written to."""
+
+    class Written:
+        def write(self, text: str) -> int:
+            raise RuntimeError("reentrant call inside <_io.BufferedWriter name='<stderr>'>")
+
+    done = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted("put the card back"):
+        monkeypatch.setattr(sys, "stderr", Written())
+        ctrl_c()
+        ctrl_c()
+        done.append("put back")
+    monkeypatch.undo()
+    assert done == ["put back"]
+    assert "(signal 2;" in capfd.readouterr().err
 
 
 def test_nothing_happens_without_a_signal() -> None:

@@ -25,6 +25,14 @@ PLAN = """
         pass
 """
 DETECTED, MISSED = "fpgasupdate-exits-0", "fpgainfo-root-of-bmc"
+#: A scenario whose trial with the second defect ends only when it is ended.
+ENDLESS = f"""
+    import time
+
+    def test_endless(card, request) -> None:
+        while "{MISSED}" in str(request.config.getoption("hil_reports")):
+            time.sleep(0.05)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +130,7 @@ def test_what_diverges_without_a_defect_is_a_false_alarm(tmp_path: Path) -> None
 def test_ctrl_c_ends_in_order_with_the_matrix_so_far(tmp_path: Path) -> None:
     """The second one is that of an impatient person, or of a terminal and of who has started us."""
     lay_out(tmp_path)
-    write_plan(tmp_path, PLAN)
+    write_plan(tmp_path, PLAN + ENDLESS)
     running = begin(tmp_path, "stopped", *named(DETECTED, MISSED), "-o", "json")
     runs = tmp_path / "reports/qualify/runs"
     wait_until(lambda: list(runs.glob(f"{MISSED}/*/history*.jsonl")), "the second defect's trial")

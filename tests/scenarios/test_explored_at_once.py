@@ -91,7 +91,8 @@ def test_what_one_finds_ends_the_others_and_its_seed_finds_it_again(place: Path,
     with ExploredAtOnce(partial(opened, logs, limit=43, only_one=True), 2) as at_once:
         found = at_once.explore(ENDLESS, seed=5, told=told.append)
     assert found.reason == "the sum is more than 43"
-    assert found.steps == sum(map(len, added(logs).values())), "what the other did is counted"
+    made = sum(map(len, added(logs).values()))
+    assert found.steps in (made - 1, made, made + 1), "what the other did is counted; it was ended amid a step"
     assert found.seed in (5, 5 + SEEDS_APART)
     assert told == sorted(told)
     assert none_left(place)

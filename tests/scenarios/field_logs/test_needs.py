@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support import field_reports as reports
 
+from harness.judgement.alarms import AlarmSeen
 from harness.judgement.judge import judge
 from harness.judgement.records import (
     Claim,
@@ -77,7 +78,10 @@ def test_a_claim_needs_its_checker(
     module = import_module(f"harness.judgement.checkers.{checker}")
     assert (need.reporter, need.false_as.value) == (reporter, verdict)
     assert need.question == (inspect.getdoc(module) or "").partition("\n")[0]
-    assert f"VerdictKind.{verdict}" in inspect.getsource(module), "the checker never gives that verdict"
+    source = inspect.getsource(module)
+    if "alarm.held_to(" in source:  # the checkers of alarms give one verdict
+        source = inspect.getsource(AlarmSeen.held_to)
+    assert f"VerdictKind.{verdict}" in source, "the checker never gives that verdict"
     assert need.read_by
     assert need.observation
 
