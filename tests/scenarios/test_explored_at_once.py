@@ -92,7 +92,7 @@ def test_what_one_finds_ends_the_others_and_its_seed_finds_it_again(place: Path,
         found = at_once.explore(ENDLESS, seed=5, told=told.append)
     assert found.reason == "the sum is more than 43"
     made = sum(map(len, added(logs).values()))
-    assert found.steps in (made - 1, made, made + 1), "what the other did is counted; it was ended amid a step"
+    assert found.steps in (made - 1, made, made + 1), "what the other did is counted; it ended amid a step"
     assert found.seed in (5, 5 + SEEDS_APART)
     assert told == sorted(told)
     assert none_left(place)
