@@ -256,7 +256,7 @@ def _hand_on(said: Iterable[bytes], into: int) -> None:
 def remove_marked(client: DockerClient, mark: str, image: str = "") -> None:
     """Remove every container with the label ``mark``, running or not, and ``image``; close the client."""
     with suppress(*_engine_errors()), closing(client):
-        for container in client.containers.list(all=True, filters={"label": mark}):
+        for container in client.containers.list(all=True, filters={"label": mark}, ignore_removed=True):
             with suppress(*_engine_errors()):  # one that cannot be removed does not keep the others
                 container.remove(force=True)
         if image:

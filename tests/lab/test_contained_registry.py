@@ -79,7 +79,7 @@ def pushed(bench: PushBench) -> None:
 
 def left(engine: PrivateEngine) -> list[str]:
     with closing(engine.client()) as client:
-        return [str(each.id) for each in client.containers.list(all=True)]
+        return [str(each.id) for each in client.containers.list(all=True, ignore_removed=True)]
 
 
 def test_it_runs_debians_program_with_tls_and_tokens(

@@ -188,7 +188,8 @@ def test_a_soak_is_shared_by_workers_and_a_device_is_one_workers(campaign) -> No
         {record.subject.name for record in read_history(path) if record.kind == "scenario-started"}
         for path in run.run_dir.glob("history-*.jsonl")
     ]
-    assert sorted(map(sorted, by_history)) == [["one/card0"], ["two/card0"]]
+    # A worker that comes late may find both taken by the other; none has one that another has.
+    assert sorted(name for names in by_history for name in names) == ["one/card0", "two/card0"]
 
 
 def test_what_else_shares_out_is_refused(campaign) -> None:

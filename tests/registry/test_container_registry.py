@@ -45,7 +45,7 @@ def contained(engine: PrivateEngine, tmp_path: Path, program: Path) -> Iterator[
 
 def containers(engine: PrivateEngine) -> list[str]:
     client = engine.client()
-    found = [container.id for container in client.containers.list(all=True)]
+    found = [container.id for container in client.containers.list(all=True, ignore_removed=True)]
     client.close()
     return found
 
@@ -212,7 +212,7 @@ def test_closing_leaves_neither_container_nor_image(
         assert len(client.images.list()) == 1
     assert not alive(pid)
     assert client.images.list() == []
-    assert client.containers.list(all=True) == []
+    assert client.containers.list(all=True, ignore_removed=True) == []
     client.close()
 
 
