@@ -158,7 +158,7 @@ class CloudBench:
         """
         at, history, reporter = 0, self.controller.history, self.controller.driver.reporter
         stepped: set[str] = set()
-        asked = [*ASKED, *(["alarm"] if self.controller.time_goes_on else [])]
+        asked = self.controller.asked(*ASKED)
         told = {"asked": asked, "subclouds": list(self.subclouds), "reporter": reporter}
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         failed: list[HarnessError] = []

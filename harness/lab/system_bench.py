@@ -246,7 +246,7 @@ class SystemBench:
             the strategy that it carries out, too, where it has one.
         :raises HarnessError: it does not answer, or what it answers cannot be read.
         """
-        asked = [*ASKED, *([VIM_STRATEGY] if orchestrated else []), *(["alarm"] if self.time_goes_on else [])]
+        asked = self.asked(*ASKED, *([VIM_STRATEGY] if orchestrated else []))
         told = {"asked": asked, "reporter": self.driver.reporter} | ({} if of is None else {"of": of})
         intent = Intent(operation="look", subject=Subject("record", self.name), parameters=told)
         with self.one_moment(), recorded_operation(self.history, intent) as underway:
@@ -273,6 +273,10 @@ class SystemBench:
     def time_goes_on(self) -> bool:
         """Whether things can happen while it is looked at, as they do in each real system."""
         return self._lab.entry.is_real(self.name)
+
+    def asked(self, *kinds: str) -> list[str]:
+        """Return the kinds that a look asks for by :meth:`ask`; alarms stand twice where that is done."""
+        return [*kinds, *(["alarm"] if self.time_goes_on else [])]
 
     def ask(self, *parts: Callable[[], object]) -> Iterator[ControlPlaneError]:
         """Ask for the parts of a look; yield what the system refuses, which keeps no other from being asked.

@@ -31,12 +31,19 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(PROJECT)
 
 
-def test_a_sound_card_ends_with_0_and_what_was_done() -> None:
-    code, told = hil("explore", "cards", "--steps", "50", "--seed", "3")
+@pytest.mark.parametrize(
+    ("steps", "at_once", "told_of"),
+    [("50", (), ""), ("61", ("--jobs", "2"), "2 jobs, ")],
+    ids=["alone", "two"],
+)
+def test_a_sound_card_ends_with_0_and_what_was_done(
+    steps: str, at_once: tuple[str, ...], told_of: str
+) -> None:
+    code, told = hil("explore", "cards", "--steps", steps, "--seed", "3", *at_once)
     assert code == 0
     assert re.fullmatch(
-        r"Card and documents agreed after every step: 50 steps, \d+ updates, [\d.]+ s \(\d+ steps/s\), "
-        r"seed 3\.\n",
+        rf"Card and documents agreed after every step: {steps} steps, \d+ updates, [\d.]+ s \(\d+ steps/s\), "
+        rf"{told_of}seed 3\.\n",
         told,
     )
 
@@ -56,16 +63,6 @@ def test_as_json_it_has_the_keys_of_the_page() -> None:
     assert (found["schema"], set(found)) == (row[1], set(re.findall(r"`(\w+)`", row[2])))
     assert (code, found["saved"]) == (1, None)
     assert found["counterexample"]
-
-
-def test_several_at_once_come_to_one_result() -> None:
-    code, told = hil("explore", "cards", "--steps", "61", "--seed", "3", "--jobs", "2")
-    assert code == 0
-    assert re.fullmatch(
-        r"Card and documents agreed after every step: 61 steps, \d+ updates, [\d.]+ s \(\d+ steps/s\), "
-        r"2 jobs, seed 3\.\n",
-        told,
-    )
 
 
 def test_what_one_of_several_found_its_seed_finds_again() -> None:
